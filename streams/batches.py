@@ -1,0 +1,318 @@
+"""What flows: batches of objects, query operations, results and plain tuples, as columns.
+
+All batches are immutable values; their arrays are shared, never written to. Keyword columns are ragged (CSR: offsets
+and values), the keyword ids of a row ascending and distinct.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streams.columns import Ids, Ints, Offsets, csr_concat, csr_slice, csr_take
+
+__all__ = [
+    "FOREVER",
+    "NO_WINDOW",
+    "OP_DELETE",
+    "OP_REGISTER",
+    "OP_UNREGISTER",
+    "OP_UPSERT",
+    "QUERY_TYPES",
+    "TYPE_KNN",
+    "TYPE_RANGE",
+    "TYPE_TERMS",
+    "TYPE_TOPK",
+    "AnswerBatch",
+    "Batch",
+    "MatchBatch",
+    "ObjectBatch",
+    "QueryBatch",
+    "RejectBatch",
+    "TupleBatch",
+]
+
+Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+
+#: Operations on objects and on queries.
+OP_UPSERT, OP_DELETE = 0, 1
+OP_REGISTER, OP_UNREGISTER = 0, 1
+
+#: Query types, by place in `QUERY_TYPES`.
+TYPE_RANGE, TYPE_KNN, TYPE_TOPK, TYPE_TERMS = 0, 1, 2, 3
+QUERY_TYPES = ("range", "knn", "topk", "terms")
+
+#: The end of a query that has none, and the window of one that looks at everything so far.
+FOREVER = np.iinfo(np.int64).max
+NO_WINDOW = -1
+
+
+class _Columns:
+    """Row operations over dataclass fields; `RAGGED` names the ragged columns of a class as (offsets, values)."""
+
+    __slots__ = ()
+    RAGGED: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def _plain(self) -> list[str]:
+        ragged = {name for off, values in self.RAGGED for name in (off, *values)}
+        return [f.name for f in fields(self) if f.name not in ragged]  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
+
+    def _rows(self, plain: Callable[[Any], Any], ragged: Callable[[Offsets, Any], tuple[Offsets, Any]]) -> Self:
+        made = {name: plain(getattr(self, name)) for name in self._plain()}
+        for off_name, value_names in self.RAGGED:
+            off = getattr(self, off_name)
+            for name in value_names:
+                made[off_name], made[name] = ragged(off, getattr(self, name))
+        return type(self)(**made)
+
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Return a batch of these rows, in this order."""
+
+        def ragged(off: Offsets, values: Any) -> tuple[Offsets, Any]:
+            if isinstance(values, Ids):
+                new_off, places = csr_take(off, np.arange(len(values)), rows)
+                return new_off, values.take(places)
+            return csr_take(off, values, rows)
+
+        return self._rows(lambda column: column.take(rows) if isinstance(column, Ids) else column[rows], ragged)
+
+    def slice(self, start: int, stop: int) -> Self:
+        """Return rows start to stop (as Python slices them) without copying."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        stop = max(start, stop)
+
+        def ragged(off: Offsets, values: Any) -> tuple[Offsets, Any]:
+            if isinstance(values, Ids):
+                return off[start : stop + 1] - off[start], values.slice(int(off[start]), int(off[stop]))
+            return csr_slice(off, values, start, stop)
+
+        return self._rows(
+            lambda column: column.slice(start, stop) if isinstance(column, Ids) else column[start:stop], ragged
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """Put batches one after the other; there must be at least one."""
+        parts = [part for part in parts if len(part)] or list(parts[:1])
+        if len(parts) == 1:
+            return parts[0]
+        first = parts[0]
+
+        def joined(columns: list[Any]) -> Any:
+            return Ids.concat(columns) if isinstance(columns[0], Ids) else np.concatenate(columns)
+
+        made = {name: joined([getattr(part, name) for part in parts]) for name in first._plain()}
+        for off_name, value_names in first.RAGGED:
+            offsets = [getattr(part, off_name) for part in parts]
+            made[off_name], _ = csr_concat([(off, np.empty(0, np.int8)) for off in offsets])
+            for name in value_names:
+                made[name] = joined([getattr(part, name) for part in parts])
+        return cls(**made)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectBatch(_Columns):
+    """Objects: `seq` is the place in the input order, `op` is `OP_UPSERT` or `OP_DELETE`."""
+
+    RAGGED = (("kw_off", ("kw",)),)
+
+    seq: Ints
+    ts: Ints
+    x: Floats
+    y: Floats
+    op: Bytes
+    kw_off: Offsets
+    kw: Ints
+    ids: Ids
+
+    @classmethod
+    def empty(cls) -> "ObjectBatch":
+        """Return a batch of no objects."""
+        ints, floats = np.empty(0, np.int64), np.empty(0, np.float64)
+        return cls(ints, ints, floats, floats, np.empty(0, np.uint8), np.zeros(1, np.int32), ints, Ids("int", ints))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryBatch(_Columns):
+    """Query operations.
+
+    `number` is the place of the operation in the query input and names the query from there on: an unregistration
+    carries the number of the registration that it ends in `target` (a registration has its own number there), so nothing
+    downstream looks up identifiers. `end` is exclusive: ts + ttl or `FOREVER` for a registration, the operation's own
+    time for an unregistration. Regions are as `streams.geometry` says; `knn` and `topk` have their place in the first
+    two numbers of `shape`. `window` is `NO_WINDOW` and `slide` 0 where the query has none.
+    """
+
+    RAGGED = (("kw_off", ("kw",)),)
+
+    number: Ints
+    target: Ints
+    op: Bytes
+    ts: Ints
+    end: Ints
+    type: Bytes
+    continuous: Flags
+    match_any: Flags
+    region: Bytes
+    shape: Floats
+    k: NDArray[np.int32]
+    alpha: Floats
+    window: Ints
+    slide: Ints
+    kw_off: Offsets
+    kw: Ints
+    ids: Ids
+
+    @classmethod
+    def empty(cls) -> "QueryBatch":
+        """Return a batch of no operations."""
+        i8, f8, u1, b1 = np.empty(0, np.int64), np.empty(0), np.empty(0, np.uint8), np.empty(0, np.bool_)
+        return cls(
+            number=i8, target=i8, op=u1, ts=i8, end=i8, type=u1, continuous=b1, match_any=b1, region=u1,
+            shape=np.empty((0, 4)), k=np.empty(0, np.int32), alpha=f8, window=i8, slide=i8,
+            kw_off=np.zeros(1, np.int32), kw=i8, ids=Ids("int", i8),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchBatch(_Columns):
+    """Results of continuous range queries: one row a match, `ts` is the object's."""
+
+    query: Ids
+    ts: Ints
+    object: Ids
+
+    @classmethod
+    def empty(cls) -> "MatchBatch":
+        """Return a batch of no matches."""
+        ints = np.empty(0, np.int64)
+        return cls(Ids("int", ints), ints, Ids("int", ints))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerBatch(_Columns):
+    """Results that are lists: one row an answer.
+
+    `type` is the query's type. Items are object ids (range, knn, topk) or terms; `value` is the distance, the score or
+    the count of each (0 for range).
+    """
+
+    RAGGED = (("off", ("item", "value")),)
+
+    query: Ids
+    ts: Ints
+    type: Bytes
+    off: Offsets
+    item: Ids
+    value: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RejectBatch(_Columns):
+    """Records that could not be used: where they stood and why."""
+
+    source: Ids
+    line: Ints
+    reason: Ids
+
+    @classmethod
+    def of(cls, source: str, lines: Sequence[int], reasons: Sequence[str]) -> "RejectBatch":
+        """Make a batch of rejects of one file."""
+        return cls(
+            Ids("text", pa.array([source] * len(lines), pa.string())),
+            np.array(lines, np.int64),
+            Ids("text", pa.array(reasons, pa.string())),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TupleBatch:
+    """Plain tuples of named fields, as Storm has them.
+
+    A column is a numpy array (numbers), an `Ids` (strings) or a list of values that msgpack knows.
+    """
+
+    fields: tuple[str, ...]
+    columns: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> "TupleBatch":
+        """Make columns of rows of values."""
+        turned = list(zip(*rows, strict=True)) if rows else [() for _ in names]
+        return cls(tuple(names), tuple(_column(values) for values in turned))
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def column(self, name: str) -> Any:
+        """Return the column of a field."""
+        return self.columns[self.fields.index(name)]
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the tuples as Python values."""
+        lists = [c.to_list() if isinstance(c, Ids) else c if isinstance(c, list) else c.tolist() for c in self.columns]
+        return list(zip(*lists, strict=True))
+
+    def take(self, rows: NDArray[np.integer]) -> "TupleBatch":
+        """Return a batch of these rows, in this order."""
+        return TupleBatch(self.fields, tuple(_take(column, rows) for column in self.columns))
+
+    def slice(self, start: int, stop: int) -> "TupleBatch":
+        """Return rows start to stop."""
+        return TupleBatch(
+            self.fields,
+            tuple(c.slice(start, stop) if isinstance(c, Ids) else c[start:stop] for c in self.columns),
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence["TupleBatch"]) -> "TupleBatch":
+        """Put batches of the same fields one after the other; there must be at least one."""
+        parts = [part for part in parts if len(part)] or list(parts[:1])
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*(part.columns for part in parts), strict=True)
+        return cls(parts[0].fields, tuple(_joined(list(same)) for same in columns))
+
+
+Batch = ObjectBatch | QueryBatch | MatchBatch | AnswerBatch | RejectBatch | TupleBatch
+
+
+def _column(values: Sequence[Any]) -> Any:
+    """Pick the most compact column that gives these very values back."""
+    kinds = {type(value) for value in values}
+    if kinds == {int} and all(-(2**63) <= v < 2**63 for v in values):
+        return np.array(values, np.int64)
+    if kinds == {float}:
+        return np.array(values, np.float64)
+    if kinds == {bool}:
+        return np.array(values, np.bool_)
+    if kinds == {str}:
+        return Ids.of(values)
+    return list(values)
+
+
+def _take(column: Any, rows: NDArray[np.integer]) -> Any:
+    if isinstance(column, Ids):
+        return column.take(rows)
+    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
+
+
+def _joined(columns: list[Any]) -> Any:
+    if len({(type(c), getattr(c, "dtype", None)) for c in columns}) > 1:
+        return _column([value for c in columns for value in (c if isinstance(c, list) else _values(c))])
+    if isinstance(columns[0], Ids):
+        return Ids.concat(columns)
+    return [value for c in columns for value in c] if isinstance(columns[0], list) else np.concatenate(columns)
+
+
+def _values(column: Any) -> list[Any]:
+    values: list[Any] = column.to_list() if isinstance(column, Ids) else column.tolist()
+    return values

@@ -1,0 +1,176 @@
+"""The wire format: a version byte, a msgpack header, raw column buffers. Nothing is ever unpickled.
+
+    byte 0        version
+    bytes 1..4    length of the header, little-endian
+    header        msgpack: [meta, [[stream, type, [[column, kind, rows], ...]], ...]]
+    buffers       in the order of the header, each at a multiple of 8 bytes from the start
+
+A column's kind is a numpy type (``<i8``; ``<f8:4`` for rows of four), ``ids:...`` (int64 values, or Arrow offsets and
+UTF-8 bytes) or ``any`` (msgpack). Decoding copies nothing: the arrays look into the message. Sizes, types and offsets are
+checked before anything is read through them, because the kernels behind have no bounds checks.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+
+from streams.batches import AnswerBatch, Batch, MatchBatch, ObjectBatch, QueryBatch, RejectBatch, TupleBatch
+from streams.columns import Ids
+from streams.errors import CodecError
+
+__all__ = ["VERSION", "Buffers", "decode", "encode", "size_of"]
+
+VERSION = 1
+
+#: The types of batch that may cross the wire, by name.
+WIRE_TYPES: Mapping[str, type[Any]] = {
+    cls.__name__: cls for cls in (ObjectBatch, QueryBatch, MatchBatch, AnswerBatch, RejectBatch)
+}
+_PREFIX = struct.Struct("<BI")
+_DTYPES = {code: np.dtype(code) for code in ("<i8", "<i4", "<f8", "<f4", "|u1", "|b1")}
+_PADDING = bytes(8)
+
+Buffers = list[bytes | memoryview]
+Part = tuple[str, Batch]
+
+
+def _padded(size: int) -> int:
+    return -size % 8
+
+
+def _raw(array: Any) -> bytes | memoryview:
+    return memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b""
+
+
+def _column_buffers(name: str, column: Any) -> tuple[list[Any], list[bytes | memoryview]]:
+    if isinstance(column, Ids):
+        if column.kind == "int":
+            return [name, "ids:int", len(column)], [_raw(column.values)]
+        values = column.values
+        _, offsets, data = values.buffers()
+        n = len(values)
+        if n == 0 or offsets is None:
+            return [name, f"ids:{column.kind}", n], [bytes(4), b""]
+        off = np.frombuffer(offsets, np.int32, n + 1, values.offset * 4)
+        text = memoryview(data)[off[0] : off[-1]] if data is not None else b""
+        return [name, f"ids:{column.kind}", n], [_raw(off - off[0]), text]
+    if isinstance(column, list):
+        return [name, "any", len(column)], [msgpack.packb(column)]
+    code = column.dtype.str
+    if code not in _DTYPES:
+        raise CodecError(f"column '{name}' has type {column.dtype}, which does not travel; use int64, float64 or bool")
+    kind = code if column.ndim == 1 else f"{code}:{column.shape[1]}"
+    return [name, kind, len(column)], [_raw(column)]
+
+
+def encode(parts: Sequence[Part], meta: Any = None) -> Buffers:
+    """Return the buffers of one message: batches by stream, and a little metadata that msgpack knows."""
+    head: list[Any] = []
+    body: Buffers = []
+    for stream, batch in parts:
+        if isinstance(batch, TupleBatch):
+            kind, named = "TupleBatch", list(zip(batch.fields, batch.columns, strict=True))
+        else:
+            kind = type(batch).__name__
+            named = [(f.name, getattr(batch, f.name)) for f in dataclass_fields(batch)]
+        columns = []
+        for name, column in named:
+            entry, raws = _column_buffers(name, column)
+            entry.append([len(raw) for raw in raws])
+            columns.append(entry)
+            for raw in raws:
+                body.append(raw)
+                if pad := _padded(len(raw)):
+                    body.append(_PADDING[:pad])
+        head.append([stream, kind, columns])
+    header = msgpack.packb([meta, head])
+    pad = _padded(_PREFIX.size + len(header))
+    return [_PREFIX.pack(VERSION, len(header)) + header + _PADDING[:pad], *body]
+
+
+def size_of(buffers: Buffers) -> int:
+    """Return the number of bytes of an encoded message."""
+    return sum(map(len, buffers))
+
+
+def decode(data: bytes | bytearray | memoryview) -> tuple[Any, list[Part]]:
+    """Return metadata and batches of one message; raise `CodecError` for anything that is not one."""
+    view = memoryview(data)
+    try:
+        version, header_size = _PREFIX.unpack_from(view)
+        if version != VERSION:
+            raise CodecError(f"message of version {version}, expected {VERSION}; run the same release everywhere")
+        start = _PREFIX.size + header_size
+        meta, head = msgpack.unpackb(view[_PREFIX.size : start], strict_map_key=False, max_ext_len=0)
+        position = start + _padded(start)
+        parts: list[Part] = []
+        for stream, kind, columns in head:
+            named: dict[str, Any] = {}
+            for name, code, rows, sizes in columns:
+                raws = []
+                for size in sizes:
+                    if not 0 <= size <= len(view) - position:
+                        raise CodecError(f"column '{name}' is cut off: {size} bytes announced")
+                    raws.append(view[position : position + size])
+                    position += size + _padded(size)
+                named[name] = _decode_column(name, code, rows, raws)
+            parts.append((stream, _decode_batch(kind, named)))
+    except CodecError:
+        raise
+    except Exception as error:  # whatever a broken header trips over: it is one and the same fault
+        raise CodecError(f"not a message of ours: {type(error).__name__}: {error}") from error
+    return meta, parts
+
+
+def _decode_column(name: str, code: str, rows: int, raws: list[memoryview]) -> Any:
+    if code == "any":
+        values = msgpack.unpackb(raws[0], strict_map_key=False, max_ext_len=0)
+        if not isinstance(values, list) or len(values) != rows:
+            raise CodecError(f"column '{name}' is not a list of {rows} values")
+        return values
+    if code == "ids:int":
+        return Ids("int", np.frombuffer(raws[0], np.int64, rows))
+    if code in ("ids:text", "ids:json"):
+        off, text = np.frombuffer(raws[0], np.int32, rows + 1), raws[1]
+        _check_offsets(name, off, len(text))
+        values = pa.StringArray.from_buffers(rows, pa.py_buffer(raws[0]), pa.py_buffer(text))
+        values.validate(full=True)
+        return Ids("text" if code == "ids:text" else "json", values)
+    base, _, width = code.partition(":")
+    dtype = _DTYPES[base]
+    count = rows * int(width or 1)
+    if len(raws[0]) != count * dtype.itemsize:
+        raise CodecError(f"column '{name}' has {len(raws[0])} bytes, expected {count * dtype.itemsize}")
+    array = np.frombuffer(raws[0], dtype, count) if count else np.empty(0, dtype)
+    return array.reshape(rows, int(width)) if width else array
+
+
+def _check_offsets(name: str, off: Any, size: int) -> None:
+    if len(off) == 0 or off[0] != 0 or off[-1] != size or (np.diff(off) < 0).any():
+        raise CodecError(f"column '{name}' has offsets that do not fit its {size} values")
+
+
+def _decode_batch(kind: str, named: dict[str, Any]) -> Batch:
+    if kind == "TupleBatch":
+        if len({len(column) for column in named.values()}) > 1:
+            raise CodecError("a tuple batch has columns of different lengths")
+        return TupleBatch(tuple(named), tuple(named.values()))
+    if kind not in WIRE_TYPES:
+        raise CodecError(f"unknown type of batch '{kind}'")
+    batch: Batch = WIRE_TYPES[kind](**named)
+    assert not isinstance(batch, TupleBatch)
+    ragged_values = {name for _, names in batch.RAGGED for name in names}
+    for off_name, value_names in batch.RAGGED:
+        for name in value_names:
+            _check_offsets(off_name, named[off_name], len(named[name]))
+    lengths = {
+        len(column) - (name in dict(batch.RAGGED)) for name, column in named.items() if name not in ragged_values
+    }
+    if len(lengths) > 1:
+        raise CodecError(f"a {kind} has columns of different lengths")
+    return batch

@@ -1,0 +1,63 @@
+"""What can go wrong, one class for each remedy.
+
+Every error here is meant for a person: the text says what was found, where, what was expected and what to do.
+All of them pickle (their arguments are their fields), so they cross process borders unchanged.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "CodecError",
+    "DeclarationError",
+    "InputError",
+    "RunError",
+    "TaskFailedError",
+    "WaterspoutError",
+    "did_you_mean",
+]
+
+
+class WaterspoutError(Exception):
+    """The root of all errors that Waterspout raises on purpose."""
+
+
+class InputError(WaterspoutError):
+    """A file cannot be used at all: mend or replace the file, or name another one."""
+
+
+class DeclarationError(WaterspoutError):
+    """A topology, an option or a command line says something impossible: mend the declaration."""
+
+
+class CodecError(WaterspoutError):
+    """Bytes that are not a message of this version: the sender is broken, or is not one of ours."""
+
+
+class RunError(WaterspoutError):
+    """A run ended before its input did, for a reason outside the operators (a lost worker, a full disk)."""
+
+
+class TaskFailedError(RunError):
+    """An operator raised: mend the operator.
+
+    Attributes:
+        task: the task's name, such as ``evaluator[2]``.
+        epoch: the epoch it was working on.
+        details: the operator's own traceback, as text (it may come from another machine).
+    """
+
+    def __init__(self, task: str, epoch: int, details: str) -> None:
+        super().__init__(task, epoch, details)
+        self.task = task
+        self.epoch = epoch
+        self.details = details
+
+    def __str__(self) -> str:
+        return f"task {self.task} failed in epoch {self.epoch}:\n{self.details.rstrip()}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for the known word nearest to a mistyped one, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean '{near[0]}'?)" if near else ""

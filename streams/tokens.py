@@ -1,0 +1,44 @@
+"""Text to keywords: the tokeniser of the contract, over whole columns at a time.
+
+Unicode NFKC, case-folded, split on what is neither letter nor digit (``str.isalnum`` decides), tokens of one character
+and stop words dropped.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+__all__ = ["STOP_WORDS", "is_keyword", "split_rows", "tokenise"]
+
+#: Words too common in English to tell one text from another.
+STOP_WORDS = frozenset(
+    """
+    an and are as at be by for from has have he in is it its of on or that the this to was were will with
+    """.split()
+)
+
+#: Joins rows into one string: unchanged by NFKC and case-folding, and never composed with a neighbour.
+ROW_END = "\0"
+_TOKEN = re.compile(r"[^\W_]+|\0")
+
+
+def is_keyword(token: str) -> bool:
+    """Tell whether a token counts: longer than one character and not a stop word."""
+    return len(token) > 1 and token not in STOP_WORDS
+
+
+def split_rows(texts: Sequence[str]) -> list[str]:
+    """Return the tokens of all rows in order, with `ROW_END` after each row.
+
+    One pass over the joined text is several times faster than a pass a row, and gives the same tokens: NFKC does not
+    compose across `ROW_END`, and case-folding looks at one character at a time.
+    """
+    joined = ROW_END.join([text.replace(ROW_END, " ") if ROW_END in text else text for text in texts] + [""])
+    if not joined.isascii():
+        joined = unicodedata.normalize("NFKC", joined)
+    return _TOKEN.findall(joined.casefold())
+
+
+def tokenise(text: str) -> frozenset[str]:
+    """Return the set of keywords of one text."""
+    return frozenset(filter(is_keyword, split_rows([text]))) - {ROW_END}
