@@ -1,0 +1,17 @@
+"""What is measured, always next to a baseline in the same run.
+
+A benchmark is a module with ``run(options) -> Report``; `BENCHMARKS` lists them for ``waterspout bench``.
+"""
+
+from benchmarks.report import Goal, Options, Report
+
+__all__ = ["BENCHMARKS", "Goal", "Options", "Report"]
+
+#: Name on the command line -> (module, one line for the list).
+BENCHMARKS: dict[str, tuple[str, str]] = {
+    "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
+    "transport": (
+        "benchmarks.transport",
+        "spout -> 2 routers -> 4 null evaluators -> sink, local, Ray and plain actor calls",
+    ),
+}

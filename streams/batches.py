@@ -145,8 +145,8 @@ class QueryBatch(_Columns):
     """Query operations.
 
     `number` is the place of the operation in the query input and names the query from there on: an unregistration
-    carries the number of the registration that it ends in `target` (a registration has its own number there), so nothing
-    downstream looks up identifiers. `end` is exclusive: ts + ttl or `FOREVER` for a registration, the operation's own
+    carries the number of the registration that it ends in `target` (a registration has its own number there), so
+    nothing downstream looks up identifiers. `end` is exclusive: ts + ttl or `FOREVER` for a registration, the operation's own
     time for an unregistration. Regions are as `streams.geometry` says; `knn` and `topk` have their place in the first
     two numbers of `shape`. `window` is `NO_WINDOW` and `slide` 0 where the query has none.
     """

@@ -6,8 +6,8 @@
     buffers       in the order of the header, each at a multiple of 8 bytes from the start
 
 A column's kind is a numpy type (``<i8``; ``<f8:4`` for rows of four), ``ids:...`` (int64 values, or Arrow offsets and
-UTF-8 bytes) or ``any`` (msgpack). Decoding copies nothing: the arrays look into the message. Sizes, types and offsets are
-checked before anything is read through them, because the kernels behind have no bounds checks.
+UTF-8 bytes) or ``any`` (msgpack). Decoding copies nothing: the arrays look into the message. Sizes, types and offsets
+are checked before anything is read through them, because the kernels behind have no bounds checks.
 """
 
 import struct
@@ -44,7 +44,8 @@ def _padded(size: int) -> int:
 
 
 def _raw(array: Any) -> bytes | memoryview:
-    return memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b""
+    contiguous: Any = np.ascontiguousarray(array)
+    return memoryview(contiguous).cast("B") if array.size else b""
 
 
 def _column_buffers(name: str, column: Any) -> tuple[list[Any], list[bytes | memoryview]]:
