@@ -1,0 +1,49 @@
+"""Dynamic objects: which records are states of the same object, and how long each state lasts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streams.batches import OP_DELETE, ObjectBatch
+from streams.columns import Ids, Ints
+
+__all__ = ["Lifelines", "id_codes"]
+
+
+def id_codes(ids: Ids) -> tuple[Ints, list[int | str]]:
+    """Return a code for each row and the identifier of each code; 7 and "7" are different identifiers."""
+    if ids.kind == "int":
+        distinct, codes = np.unique(ids.values, return_inverse=True)
+        return codes.astype(np.int64), distinct.tolist()
+    encoded = ids.values.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, Ids(ids.kind, encoded.dictionary).to_list()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lifelines:
+    """For each record of a stream of dynamic objects, how long its state holds and since when the object is there.
+
+    Attributes:
+        leaves: the row of the next record of the same object, which ends this state; the number of rows if none does.
+        first_seen: the row at which the object appeared, for the first time or for the first time after a deletion.
+    """
+
+    leaves: Ints
+    first_seen: Ints
+
+    @classmethod
+    def of(cls, objects: ObjectBatch) -> "Lifelines":
+        """Follow every object through its records."""
+        n = len(objects)
+        codes, _ = id_codes(objects.ids)
+        order = np.argsort(codes, kind="stable")
+        same = codes[order[1:]] == codes[order[:-1]]
+        leaves = np.full(n, n, np.int64)
+        leaves[order[:-1][same]] = order[1:][same]
+        appears = np.ones(n, np.bool_)
+        appears[1:] = ~same | (objects.op[order[:-1]] == OP_DELETE)
+        since = np.maximum.accumulate(np.where(appears, np.arange(n), 0))
+        first_seen = np.empty(n, np.int64)
+        first_seen[order] = order[since]
+        return cls(leaves, first_seen)
