@@ -1,0 +1,147 @@
+"""The columns that plans are made of and that their kernels are called with.
+
+A numba kernel is compiled once for each combination of argument types, and "read-only" and "contiguous" are part of a
+type. Everything that enters a kernel passes through here, so there is one combination and one compilation.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streams.errors import InputError
+
+__all__ = [
+    "Csr",
+    "Floats",
+    "Ints",
+    "Offsets",
+    "Points",
+    "Regions",
+    "Workers",
+    "check_csr",
+    "check_range",
+    "column",
+    "held",
+    "kernel",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Offsets = NDArray[np.int32]
+Workers = NDArray[np.int32]
+
+#: Ragged rows of ascending, distinct worker numbers: offsets and values.
+Csr = tuple[Offsets, Workers]
+
+#: Compiles a kernel with the options that all of this package share.
+kernel: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(cache=True, nogil=True)
+
+
+def column(values: ArrayLike, dtype: type[np.generic], ndim: int = 1) -> NDArray[Any]:
+    """Return values as a contiguous, aligned, read-only array of this type; the caller's array stays as it is."""
+    array = np.require(np.asarray(values, dtype), requirements=["C", "A"]).view()
+    if array.ndim != ndim:
+        raise InputError(f"a column has {array.ndim} dimensions, expected {ndim}")
+    array.flags.writeable = False
+    return array
+
+
+def held(plan: object, **columns: tuple[type[np.generic], int]) -> None:
+    """Make the named fields of a frozen plan read-only columns of (type, dimensions); the plan owns copies."""
+    for name, (dtype, ndim) in columns.items():
+        given = np.asarray(getattr(plan, name))
+        whole = np.issubdtype(given.dtype, np.integer) or given.dtype == np.bool_
+        if dtype is not np.float64 and given.size and not whole:
+            raise InputError(f"'{name}' of a plan holds {given.dtype}, expected {np.dtype(dtype)}")
+        owned = given if given.dtype == dtype and not given.flags.writeable else np.array(given, dtype)
+        object.__setattr__(plan, name, column(owned, dtype, ndim))
+
+
+def check_range(name: str, values: NDArray[Any], low: float, high: float) -> None:
+    """Raise unless low <= value < high for all values: kernels index with them and have no bounds checks."""
+    if values.size and (values.min() < low or values.max() >= high):
+        raise InputError(f"'{name}' has {values.min()}..{values.max()}, expected {low}..{high - 1}")
+
+
+def check_csr(name: str, off: NDArray[Any], values: int, rows: int | None = None) -> None:
+    """Raise unless these are offsets of ragged rows over so many values."""
+    if len(off) == 0 or off[0] != 0 or off[-1] != values or (np.diff(off) < 0).any():
+        raise InputError(f"'{name}' are not offsets of ragged rows over {values} values")
+    if rows is not None and len(off) != rows + 1:
+        raise InputError(f"'{name}' has {len(off) - 1} rows, expected {rows}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """The columns of objects that routing looks at, checked and ready for a kernel."""
+
+    x: Floats
+    y: Floats
+    kw_off: Offsets
+    kw: Ints
+
+    @classmethod
+    def of(cls, x: ArrayLike, y: ArrayLike, kw_off: ArrayLike, kw: ArrayLike) -> "Points":
+        """Check columns and make them ready."""
+        points = cls(column(x, np.float64), column(y, np.float64), column(kw_off, np.int32), column(kw, np.int64))
+        _check_rows(len(points.x), points.kw_off, points.kw, y=points.y)
+        return points
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """The columns of queries that routing looks at, checked and ready for a kernel.
+
+    Without numbers, queries are numbered by row; without a place, a query is at the middle of its bounds.
+    """
+
+    min_x: Floats
+    min_y: Floats
+    max_x: Floats
+    max_y: Floats
+    kw_off: Offsets
+    kw: Ints
+    match_any: NDArray[np.bool_]
+    number: Ints
+    at_x: Floats
+    at_y: Floats
+
+    @classmethod
+    def of(
+        cls,
+        bounds: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike],
+        kw_off: ArrayLike,
+        kw: ArrayLike,
+        match_any: ArrayLike,
+        number: ArrayLike | None = None,
+        at: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
+    ) -> "Regions":
+        """Check columns and make them ready."""
+        low_x, low_y, high_x, high_y = (column(edge, np.float64) for edge in bounds)
+        at_x, at_y = at
+        regions = cls(
+            low_x,
+            low_y,
+            high_x,
+            high_y,
+            column(kw_off, np.int32),
+            column(kw, np.int64),
+            column(match_any, np.bool_),
+            column(np.arange(len(low_x)) if number is None else number, np.int64),
+            column(low_x / 2 + high_x / 2 if at_x is None else at_x, np.float64),
+            column(low_y / 2 + high_y / 2 if at_y is None else at_y, np.float64),
+        )
+        others = {f.name: getattr(regions, f.name) for f in fields(cls) if f.name not in ("kw_off", "kw")}
+        _check_rows(len(low_x), regions.kw_off, regions.kw, **others)
+        return regions
+
+
+def _check_rows(rows: int, kw_off: Offsets, kw: Ints, **columns: NDArray[Any]) -> None:
+    check_csr("kw_off", kw_off, len(kw), rows)
+    for name, values in columns.items():
+        if len(values) != rows:
+            raise InputError(f"column '{name}' has {len(values)} rows, expected {rows}")
