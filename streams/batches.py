@@ -4,6 +4,7 @@ All batches are immutable values; their arrays are shared, never written to. Key
 and values), the keyword ids of a row ascending and distinct.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -33,6 +34,8 @@ __all__ = [
     "QueryBatch",
     "RejectBatch",
     "TupleBatch",
+    "batch_fields",
+    "tuple_rows",
 ]
 
 Floats = NDArray[np.float64]
@@ -146,9 +149,9 @@ class QueryBatch(_Columns):
 
     `number` is the place of the operation in the query input and names the query from there on: an unregistration
     carries the number of the registration that it ends in `target` (a registration has its own number there), so
-    nothing downstream looks up identifiers. `end` is exclusive: ts + ttl or `FOREVER` for a registration, the operation's own
-    time for an unregistration. Regions are as `streams.geometry` says; `knn` and `topk` have their place in the first
-    two numbers of `shape`. `window` is `NO_WINDOW` and `slide` 0 where the query has none.
+    nothing downstream looks up identifiers. `end` is exclusive: ts + ttl or `FOREVER` for a registration, the
+    operation's own time for an unregistration. Regions are as `streams.geometry` says; `knn` and `topk` have their
+    place in the first two numbers of `shape`. `window` is `NO_WINDOW` and `slide` 0 where the query has none.
     """
 
     RAGGED = (("kw_off", ("kw",)),)
@@ -283,6 +286,28 @@ class TupleBatch:
 
 
 Batch = ObjectBatch | QueryBatch | MatchBatch | AnswerBatch | RejectBatch | TupleBatch
+
+
+def batch_fields(cls: type[_Columns]) -> tuple[str, ...]:
+    """Return the fields that a stream of such batches has: its columns without the offsets of ragged ones."""
+    offsets = {off for off, _ in cls.RAGGED}
+    return tuple(f.name for f in fields(cls) if f.name not in offsets)  # type: ignore[arg-type]
+
+
+def tuple_rows(batch: Batch) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return field names and rows of Python values; a ragged column gives a list in each row."""
+    if isinstance(batch, TupleBatch):
+        return batch.fields, batch.rows()
+    names = batch_fields(type(batch))
+    offsets = {value: getattr(batch, off) for off, values in batch.RAGGED for value in values}
+    columns = []
+    for name in names:
+        values = _values(getattr(batch, name))
+        if name in offsets:
+            cuts = offsets[name].tolist()
+            values = [values[a:b] for a, b in itertools.pairwise(cuts)]
+        columns.append(values)
+    return names, list(zip(*columns, strict=True))
 
 
 def _column(values: Sequence[Any]) -> Any:

@@ -32,11 +32,12 @@ WIRE_TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls for cls in (ObjectBatch, QueryBatch, MatchBatch, AnswerBatch, RejectBatch)
 }
 _PREFIX = struct.Struct("<BI")
-_DTYPES = {code: np.dtype(code) for code in ("<i8", "<i4", "<f8", "<f4", "|u1", "|b1")}
+_DTYPES = {code: np.dtype(code) for code in ("<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "<f8", "<f4", "|b1")}
 _PADDING = bytes(8)
 
 Buffers = list[bytes | memoryview]
-Part = tuple[str, Batch]
+Label = str | int
+Part = tuple[Label, Batch]
 
 
 def _padded(size: int) -> int:

@@ -27,7 +27,20 @@ class InputError(WaterspoutError):
 
 
 class DeclarationError(WaterspoutError):
-    """A topology, an option or a command line says something impossible: mend the declaration."""
+    """A topology, an option or a command line says something impossible: mend the declaration.
+
+    Attributes:
+        text: what was found and what was expected.
+        path: the key in the declaration, such as ``("bolt", "evaluator", "parallelism")``; empty where there is none.
+    """
+
+    def __init__(self, text: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(text, path)
+        self.text = text
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.path)}: {self.text}" if self.path else self.text
 
 
 class CodecError(WaterspoutError):

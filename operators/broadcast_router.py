@@ -1,0 +1,51 @@
+"""The simplest router: one side is divided among the evaluators, the other goes to all of them."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from operators.operator import Bolt, Emitter, Epoch, Inputs, TaskContext
+from streams.batches import ObjectBatch, QueryBatch, batch_fields
+from streams.errors import DeclarationError
+
+__all__ = ["BroadcastRouter"]
+
+
+@dataclass
+class BroadcastRouter(Bolt):
+    """Sends objects to all evaluators and divides the queries, or the other way round.
+
+    The evaluators read both streams with a direct grouping.
+
+    Options:
+        broadcast: ``objects`` (each query is stored once, each object is looked at by every evaluator) or ``queries``
+            (each query is stored by every evaluator, each object is looked at once).
+    """
+
+    outputs: ClassVar = {"objects": batch_fields(ObjectBatch), "queries": batch_fields(QueryBatch)}
+
+    broadcast: Literal["objects", "queries"] = "objects"
+
+    def open(self, context: TaskContext) -> None:
+        """Learn how many evaluators there are."""
+        readers = {component: n for stream in self.outputs for component, n in context.targets.get(stream, ())}
+        if len(readers) != 1:
+            raise DeclarationError(
+                f"a broadcast-router feeds one component, but {len(readers)} read it: {', '.join(readers) or 'none'}"
+            )
+        self._evaluators = next(iter(readers.values()))
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Divide one side, repeat the other."""
+        n = self._evaluators
+        for queries in inputs.batches("queries"):
+            for task in range(n):
+                divided = self.broadcast == "objects" and n > 1
+                mine = queries.take(np.flatnonzero(queries.target % n == task)) if divided else queries
+                emit.direct(task, mine, "queries")
+        for objects in inputs.batches("objects"):
+            for task in range(n):
+                divided = self.broadcast == "queries" and n > 1
+                mine = objects.take(np.flatnonzero(objects.seq % n == task)) if divided else objects
+                emit.direct(task, mine, "objects")

@@ -1,0 +1,221 @@
+"""Spouts and bolts: what an operator is given and what it may do.
+
+A bolt implements the highest level that it needs: `execute` for one tuple, `execute_batch` for the batch that one task
+sent on one stream, `execute_epoch` for everything of an epoch at once. Each level's default calls the one below.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from streams.batches import Batch, TupleBatch, tuple_rows
+from streams.geometry import Metric, Rect
+
+__all__ = ["Bolt", "Emitter", "Epoch", "Inputs", "Spout", "TaskContext", "Tuple"]
+
+DEFAULT_STREAM = "default"
+Streams = Mapping[str, tuple[str, ...]]
+State = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch, as a task sees it.
+
+    Attributes:
+        number: 0, 1, 2, ...
+        watermark: no object with a smaller timestamp is still to come; None where the spouts know no time.
+        final: the input has ended, and so does the run after this epoch.
+    """
+
+    number: int
+    watermark: int | None = None
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A batch that came in: from which component and task, on which stream."""
+
+    component: str
+    stream: str
+    task: int
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that an epoch brought to a task, in the order of the declared inputs, then of the sending tasks."""
+
+    arrivals: tuple[Arrival, ...] = ()
+
+    def batches(self, stream: str) -> list[Any]:
+        """Return the batches that came on streams of this name."""
+        return [arrival.batch for arrival in self.arrivals if arrival.stream == stream]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """One tuple for a per-tuple bolt: values by field name, and where they come from."""
+
+    fields: tuple[str, ...]
+    values: tuple[Any, ...]
+    component: str
+    stream: str
+    task: int
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[self.fields.index(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """What a task knows of itself and of its topology.
+
+    Attributes:
+        component: the component's name; the task is number `index` of `parallelism`.
+        targets: for each output stream, the components that read it with their parallelism, for direct emitters.
+        vocabulary: the folder of a prepared data set, whose word statistics the topology uses.
+        answers: the kinds of query that this topology answers, such as ``continuous range``; none: not known.
+        count: adds to one of the task's counters, which the summary adds up.
+        output: hands bytes or a batch to whoever started the run (collected results, standard output).
+    """
+
+    component: str
+    index: int
+    parallelism: int
+    space: Rect
+    metric: Metric = "euclidean"
+    seed: int = 0
+    epoch_objects: int = 10_000
+    epoch_queries: int = 100_000
+    epoch_ms: int | None = None
+    vocabulary: Path | None = None
+    answers: frozenset[str] = frozenset()
+    targets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    count: Callable[[str, float], None] = lambda _name, _by: None
+    output: Callable[[Any], None] = lambda _value: None
+
+    @property
+    def name(self) -> str:
+        """Return the task's name, such as ``evaluator[2]``."""
+        return f"{self.component}[{self.index}]"
+
+
+class Emitter:
+    """Collects what an operator emits in one epoch, by stream."""
+
+    __slots__ = ("direct_batches", "rows", "sent", "streams", "watermark")
+
+    def __init__(self, streams: Streams) -> None:
+        self.streams = streams
+        self.sent: dict[str, list[Batch]] = {}
+        self.rows: dict[str, list[Sequence[Any]]] = {}
+        self.direct_batches: dict[str, list[tuple[int, Batch]]] = {}
+        self.watermark: int | None = None
+
+    def __call__(self, *values: Any, stream: str = DEFAULT_STREAM) -> None:
+        """Emit one tuple."""
+        names = self._fields(stream)
+        if len(values) != len(names):
+            raise ValueError(
+                f"stream '{stream}' has the fields {', '.join(names)}, but a tuple of {len(values)} values was emitted"
+            )
+        self.rows.setdefault(stream, []).append(values)
+
+    def batch(self, batch: Batch, stream: str = DEFAULT_STREAM) -> None:
+        """Emit a batch, to be divided by the groupings of its readers."""
+        self._fields(stream)
+        self._flush(stream)
+        self.sent.setdefault(stream, []).append(batch)
+
+    def direct(self, task: int, batch: Batch, stream: str = DEFAULT_STREAM) -> None:
+        """Emit a batch to task number `task` of each component that reads the stream with a direct grouping."""
+        self._fields(stream)
+        self.direct_batches.setdefault(stream, []).append((task, batch))
+
+    def _fields(self, stream: str) -> tuple[str, ...]:
+        if stream not in self.streams:
+            raise ValueError(f"emitted on stream '{stream}', but declared are: {', '.join(self.streams) or 'none'}")
+        return self.streams[stream]
+
+    def _flush(self, stream: str) -> None:
+        if rows := self.rows.pop(stream, None):
+            self.sent.setdefault(stream, []).append(TupleBatch.of(self.streams[stream], rows))
+
+    def batches(self, stream: str) -> list[Batch]:
+        """Return what was emitted on a stream for its groupings to divide, in order."""
+        self._flush(stream)
+        return self.sent.get(stream, [])
+
+
+class _Operator:
+    """What spouts and bolts share."""
+
+    #: Output streams with their fields.
+    outputs: ClassVar[Streams] = {}
+
+    def open(self, context: TaskContext) -> None:
+        """Start: called once, before the first epoch or before `restore`."""
+
+    def close(self) -> None:
+        """End: called once, however the run ends."""
+
+    def snapshot(self) -> State:
+        """Return all state, as numbers, strings, lists, dicts, arrays and batches; an operator without any has none."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Take over the state of a snapshot."""
+
+
+class Spout(_Operator):
+    """A source of tuples."""
+
+    #: Whether its tuples have event time, which drives watermarks and ticks by time.
+    timed: ClassVar[bool] = False
+
+    #: "leads" for a spout of objects, "follows" for one whose tuples must not come later than objects of their time.
+    pace: ClassVar[str | None] = None
+
+    def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
+        """Emit the tuples of one epoch; return whether there may be more."""
+        raise NotImplementedError
+
+    def ack(self, epoch: int) -> None:
+        """Hear that an epoch and all that came of it is done."""
+
+    def fail(self, epoch: int) -> None:
+        """Hear that an epoch was under way when the run failed."""
+
+
+class Bolt(_Operator):
+    """A processing step."""
+
+    #: The kinds of query that it answers, such as ``continuous range``.
+    answers: ClassVar[frozenset[str]] = frozenset()
+
+    #: Whether there may be one task only, because it writes one output.
+    single: ClassVar[bool] = False
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Process everything of an epoch."""
+        for arrival in inputs.arrivals:
+            self.execute_batch(arrival, emit)
+
+    def execute_batch(self, arrival: Arrival, emit: Emitter) -> None:
+        """Process the batch that one task sent on one stream."""
+        names, rows = tuple_rows(arrival.batch)
+        for values in rows:
+            self.execute(Tuple(names, values, arrival.component, arrival.stream, arrival.task), emit)
+
+    def execute(self, tup: Tuple, emit: Emitter) -> None:
+        """Process one tuple."""
+        raise NotImplementedError
+
+    def tick(self, epoch: Epoch, emit: Emitter) -> None:
+        """Do what is done from time to time: called after the tuples of the epochs that the declared tick names."""
+
+    def finish(self, emit: Emitter) -> None:
+        """Emit what is left: called after the tuples of the final epoch."""

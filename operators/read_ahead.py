@@ -1,0 +1,87 @@
+"""Records read from files but not emitted yet: what lets a spout know which time comes next."""
+
+from collections.abc import Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.batches import ObjectBatch, QueryBatch, RejectBatch
+
+__all__ = ["Chunk", "ReadAhead"]
+
+B = TypeVar("B", ObjectBatch, QueryBatch)
+
+
+class Chunk(Protocol):
+    """What a reader yields: accepted rows, rejects, and how many input records both are made of."""
+
+    @property
+    def batch(self) -> Any:
+        """Return the accepted rows."""
+
+    @property
+    def rejects(self) -> RejectBatch:
+        """Return the records that could not be used."""
+
+    @property
+    def records(self) -> int:
+        """Return the number of input records."""
+
+
+class ReadAhead(Generic[B]):
+    """A buffer in front of a reader. It holds the rows asked for, and at most a chunk more.
+
+    Attributes:
+        rows: accepted rows that were not taken yet.
+        mine: for each of them, whether this task is to emit it (parallel readers share one input).
+        records: how many input records were read.
+        watermark: the largest timestamp read, or None.
+    """
+
+    def __init__(self, chunks: Iterator[Any], empty: B) -> None:
+        self._chunks = chunks
+        self.rows: B = empty
+        self.mine: NDArray[np.bool_] = np.empty(0, np.bool_)
+        self.rejects: list[RejectBatch] = []
+        self.records = 0
+        self.watermark: int | None = None
+        self.ended = False
+
+    def fill(self, rows: int) -> None:
+        """Read until so many rows are here or the input has ended."""
+        while len(self.rows) < rows and not self.ended:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self.ended = True
+                return
+            self.records += chunk.records
+            if len(chunk.rejects):
+                self.rejects.append(chunk.rejects)
+            if len(chunk.batch):
+                mine = getattr(chunk, "mine", None)
+                mine = np.ones(len(chunk.batch), np.bool_) if mine is None else mine
+                self.rows = type(self.rows).concat([self.rows, chunk.batch])
+                self.mine = np.concatenate([self.mine, mine])
+                self.watermark = int(chunk.batch.ts[-1])
+
+    def take(self, rows: int) -> B:
+        """Remove the first rows and return those of them that are this task's to emit."""
+        taken, mine = self.rows.slice(0, rows), self.mine[:rows]
+        self.rows, self.mine = self.rows.slice(rows, len(self.rows)), self.mine[rows:]
+        return taken if mine.all() else taken.take(np.flatnonzero(mine))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the position in the input and the rows that were read but not taken."""
+        return {
+            "records": self.records,
+            "watermark": self.watermark,
+            "rows": self.rows,
+            "mine": self.mine,
+            "rejects": self.rejects,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot; the reader must start behind its `records`."""
+        self.records, self.watermark = state["records"], state["watermark"]
+        self.rows, self.mine, self.rejects = state["rows"], state["mine"], state["rejects"]

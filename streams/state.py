@@ -1,0 +1,67 @@
+"""State of operators as bytes: msgpack with arrays, identifiers, batches, tuples, sets and large integers; no pickle."""
+
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from streams.batches import TupleBatch, _Columns
+from streams.codec import decode, encode
+from streams.columns import Ids
+from streams.errors import CodecError
+
+__all__ = ["pack_state", "unpack_state"]
+
+_BATCH, _COLUMN, _TUPLE, _SET, _INT, _ARRAY = range(1, 7)
+_MAX_BYTES = 2**31 - 1
+
+
+def _extend(value: Any) -> msgpack.ExtType:
+    if isinstance(value, _Columns | TupleBatch):
+        return msgpack.ExtType(_BATCH, b"".join(encode([("", value)])))  # type: ignore[list-item]
+    if isinstance(value, Ids):
+        return msgpack.ExtType(_COLUMN, b"".join(encode([("", TupleBatch(("_",), (value,)))])))
+    if isinstance(value, np.ndarray):
+        flat = TupleBatch(("_",), (np.ascontiguousarray(value).reshape(-1),))
+        return msgpack.ExtType(_ARRAY, b"".join(encode([("", flat)], list(value.shape))))
+    if isinstance(value, tuple):
+        return msgpack.ExtType(_TUPLE, pack_state(list(value)))
+    if isinstance(value, set | frozenset):
+        return msgpack.ExtType(_SET, pack_state(sorted(value)))
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, int):
+        return msgpack.ExtType(_INT, str(value).encode())
+    raise CodecError(
+        f"state holds a {type(value).__name__}, which cannot be saved; use numbers, strings, lists or arrays"
+    )
+
+
+def _contract(code: int, data: bytes) -> Any:
+    if code in (_BATCH, _COLUMN, _ARRAY):
+        meta, [(_, batch)] = decode(data)
+        if code == _BATCH:
+            return batch
+        assert isinstance(batch, TupleBatch)
+        return batch.columns[0].reshape(meta) if code == _ARRAY else batch.columns[0]
+    if code == _TUPLE:
+        return tuple(unpack_state(data))
+    if code == _SET:
+        return set(unpack_state(data))
+    if code == _INT:
+        return int(data)
+    raise CodecError(f"state of an unknown kind ({code})")
+
+
+def pack_state(state: Any) -> bytes:
+    """Return state as bytes."""
+    packed: bytes = msgpack.packb(state, default=_extend, strict_types=True)
+    return packed
+
+
+def unpack_state(data: bytes) -> Any:
+    """Return the state that was packed; raise `CodecError` for anything else."""
+    try:
+        return msgpack.unpackb(data, ext_hook=_contract, strict_map_key=False, max_ext_len=_MAX_BYTES)
+    except (ValueError, msgpack.UnpackException) as error:
+        raise CodecError(f"not a saved state: {error}") from error

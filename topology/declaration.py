@@ -1,0 +1,157 @@
+"""What a topology is, said once: frozen values that the builder and TOML both make and that every runtime reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from streams.errors import DeclarationError
+from streams.geometry import Metric, Rect
+from streams.window import Window
+
+__all__ = ["Component", "EpochSettings", "Input", "Limits", "RaySettings", "Settings", "Tick", "Topology"]
+
+UNIT_SPACE = Rect(0.0, 0.0, 1.0, 1.0)
+
+
+def _at_least(name: str, value: float | None, least: float) -> None:
+    if value is not None and value < least:
+        raise DeclarationError(f"{name} = {value}, expected at least {least}")
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSettings:
+    """How the input is cut: an epoch has at most so many objects, query operations and milliseconds of event time."""
+
+    objects: int = 10_000
+    queries: int = 100_000
+    ms: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("objects", "queries", "ms"):
+            _at_least(name, getattr(self, name), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what a run may hold.
+
+    Attributes:
+        frame_bytes: the largest message between two tasks.
+        drain_epochs: how many epochs feedback may go on after the input has ended.
+        collected: how many results a collecting sink keeps.
+    """
+
+    frame_bytes: int = 1 << 30
+    drain_epochs: int = 1_000
+    collected: int = 10_000_000
+
+    def __post_init__(self) -> None:
+        _at_least("frame_bytes", self.frame_bytes, 1 << 10)
+        _at_least("drain_epochs", self.drain_epochs, 1)
+        _at_least("collected", self.collected, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RaySettings:
+    """How tasks sit on a Ray cluster: the share of a core that each reserves, and how long to wait for them to start."""
+
+    cpus_per_task: float = 0.05
+    start_seconds: float = 120.0
+
+    def __post_init__(self) -> None:
+        _at_least("cpus_per_task", self.cpus_per_task, 0)
+        _at_least("start_seconds", self.start_seconds, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for the whole topology: the keys under ``[topology]``."""
+
+    name: str = "topology"
+    runtime: Literal["local", "ray"] = "local"
+    address: str | None = None
+    space: Rect = UNIT_SPACE
+    metric: Metric = "euclidean"
+    seed: int = 0
+    max_pending: int = 8
+    plan: str | None = None
+    vocabulary: Path | None = None
+    epoch: EpochSettings = field(default_factory=EpochSettings)
+    window: Window | None = None
+    limits: Limits = field(default_factory=Limits)
+    ray: RaySettings = field(default_factory=RaySettings)
+
+    def __post_init__(self) -> None:
+        _at_least("max_pending", self.max_pending, 1)
+        _at_least("seed", self.seed, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One edge into a bolt: a stream of a component, and how its tuples are divided among the bolt's tasks.
+
+    Attributes:
+        fields: what a ``fields`` or ``partial-key`` grouping looks at.
+        feedback: the tuples arrive in the next epoch, which is what makes a cycle possible.
+        using: the class of a ``custom`` grouping, as ``module:Class`` or ``file.py:Class``.
+    """
+
+    component: str
+    stream: str = "default"
+    grouping: str = "shuffle"
+    fields: tuple[str, ...] = ()
+    feedback: bool = False
+    using: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """How often a bolt's `tick` is called: every so many epochs, or milliseconds of event time."""
+
+    epochs: int | None = None
+    ms: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.epochs is None) == (self.ms is None):
+            raise DeclarationError("a tick has either 'epochs' or 'ms'")
+        _at_least("epochs", self.epochs, 1)
+        _at_least("ms", self.ms, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A spout or a bolt: an operator, how many tasks of it, and what they read.
+
+    `streams` replaces the output streams that the operator's class declares. `classes` holds Python classes that were
+    given to the builder as such (the operator under its reference, custom groupings under theirs), for programs whose
+    classes cannot be imported elsewhere.
+    """
+
+    name: str
+    kind: Literal["spout", "bolt"]
+    operator: str
+    parallelism: int = 1
+    inputs: tuple[Input, ...] = ()
+    tick: Tick | None = None
+    streams: Mapping[str, tuple[str, ...]] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    classes: Mapping[str, type[Any]] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A whole topology; `base` is the folder from which its relative paths start."""
+
+    settings: Settings
+    components: tuple[Component, ...]
+    base: Path | None = field(default=None, compare=False)
+
+    def component(self, name: str) -> Component:
+        """Return a component by name."""
+        for component in self.components:
+            if component.name == name:
+                return component
+        raise DeclarationError(
+            f"there is no component '{name}'; there are {', '.join(c.name for c in self.components)}"
+        )

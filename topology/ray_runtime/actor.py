@@ -1,0 +1,126 @@
+"""One task as an actor: a thin shell of sockets and a thread around the state machine.
+
+The class is plain; `driver` applies ``ray.remote``. Control calls (`listen`, `start`, `fail`, `close`) come from Ray, served
+beside the loop that does the work.
+"""
+
+import os
+import threading
+import time
+from contextlib import suppress
+
+from streams.errors import RunError
+from topology.declaration import Topology
+from topology.failure import task_failure
+from topology.ray_runtime.frames import (
+    DATA,
+    DRIVER,
+    FAILED,
+    GRANT,
+    REPORT,
+    Grant,
+    pack_message,
+    pack_plain,
+    pack_report,
+    unpack_message,
+    unpack_plain,
+)
+from topology.ray_runtime.transport import Address, Endpoint, Frame, Lost
+from topology.task import Task
+from topology.wiring import Wiring, wire
+
+__all__ = ["TaskActor"]
+
+
+class TaskActor:
+    """Hosts one task of a topology."""
+
+    def __init__(self, topology: Topology, task_id: int) -> None:
+        self._wiring: Wiring = wire(topology)
+        self._spec = self._wiring.tasks[task_id]
+        self._max_frame_bytes = topology.settings.limits.frame_bytes
+        self._endpoint: Endpoint | None = None
+        self._task: Task | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._acked = 0
+
+    def listen(self, host: str, token: bytes, generation: int) -> tuple[Address, int]:
+        """Open a listener for a generation of the run, and forget an earlier one; return address and process id."""
+        with self._lock:
+            if self._endpoint is not None:
+                self._endpoint.close()
+            self._endpoint = Endpoint(host, token, generation, self._max_frame_bytes, self._spec.id)
+            return self._endpoint.address, os.getpid()
+
+    def start(self, addresses: dict[int, Address], local_tasks: frozenset[int]) -> str | None:
+        """Connect to those who get messages from here, make the task, and work; return what the operator's start raised."""
+        with self._lock:
+            assert self._endpoint is not None, "start before listen"
+            try:
+                self._task = Task(self._wiring, self._spec, local_tasks)
+            except Exception as error:  # an operator that cannot open: the driver ends the run with its traceback
+                return task_failure(self._spec.name, -1, error).details
+            self._endpoint.connect(addresses)
+            self._thread = threading.Thread(target=self._work, args=(self._endpoint, self._task), daemon=True)
+            self._thread.start()
+            return None
+
+    def fail(self, epochs: list[int]) -> None:
+        """Tell a spout which epochs were under way when the run failed."""
+        if self._task is not None:
+            for epoch in epochs:
+                self._task.operator.fail(epoch)
+
+    def close(self) -> None:
+        """End: wait for the loop, close the operator, then the sockets."""
+        with self._lock:
+            if self._thread is not None and self._task is not None and self._task.done:
+                self._thread.join(10)
+            if self._endpoint is not None:
+                self._endpoint.close()
+            if self._thread is not None:
+                self._thread.join(10)
+            if self._task is not None:
+                self._task.operator.close()
+
+    # --- the loop --------------------------------------------------------------------------------------------------
+
+    def _work(self, endpoint: Endpoint, task: Task) -> None:
+        try:
+            while not task.done:
+                item = endpoint.inbox.get()
+                if isinstance(item, Lost):
+                    if item.source == DRIVER:
+                        return
+                    name = self._wiring.tasks[item.source].name
+                    raise RunError(f"lost the connection from {name}: {item.reason}")
+                self._take(item, task)
+                while task.ready():
+                    self._step(endpoint, task)
+        except Exception as error:
+            failure = task_failure(self._spec.name, task.next, error)
+            with suppress(OSError):  # the driver is gone too: nobody is left to tell
+                lost = isinstance(error, OSError | RunError)
+                endpoint.send(DRIVER, FAILED, 0, task.next, pack_plain([failure.details, lost]))
+
+    def _take(self, frame: Frame, task: Task) -> None:
+        if frame.kind == DATA:
+            task.accept(unpack_message(frame, self._spec.id))
+        elif frame.kind == GRANT:
+            grant = Grant(*unpack_plain(frame))
+            for epoch in range(self._acked, grant.acked):
+                task.operator.ack(epoch)
+            self._acked = grant.acked
+            task.grant(grant.limit, grant.final)
+
+    def _step(self, endpoint: Endpoint, task: Task) -> None:
+        started = time.perf_counter()
+        messages, report = task.step()
+        counts = report.counts
+        sent = 0
+        for message in messages:
+            sent += endpoint.send(message.target, DATA, message.lag, message.epoch, pack_message(message))
+        counts["busy_ms"] = (time.perf_counter() - started) * 1e3  # type: ignore[index]
+        counts["sent_bytes"] = sent  # type: ignore[index]
+        endpoint.send(DRIVER, REPORT, 0, report.epoch, pack_report(report))

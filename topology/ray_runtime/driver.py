@@ -1,0 +1,214 @@
+"""Starts the actors, introduces them to each other, and conducts the run."""
+
+import logging
+import os
+import queue
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import astuple
+from typing import Any
+
+from streams.errors import RunError, TaskFailedError
+from topology.conductor import Conductor
+from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
+from topology.messages import Report
+from topology.ray_runtime.actor import TaskActor
+from topology.ray_runtime.frames import DRIVER, FAILED, GRANT, REPORT, Grant, pack_plain, unpack_plain, unpack_report
+from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint, Lost
+from topology.wiring import Wiring
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read by Ray when it is imported
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns on machines without accelerators
+
+import ray
+
+__all__ = ["RayRuntime"]
+
+LOOPBACK = "127.0.0.1"
+POLL_SECONDS = 0.2
+CLOSE_SECONDS = 30.0
+
+
+class RayRuntime:
+    """Runs a wiring on Ray actors, one for each task."""
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        *,
+        address: str | None = None,
+        on_report: Callable[[Report], None] = lambda _report: None,
+        on_ack: Callable[[int, int], None] = lambda _epoch, _pending: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.wiring = wiring
+        self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
+        self._address = address
+        self._settings = wiring.topology.settings
+        self._actors: list[Any] = []
+        self._spouts = [task.id for task in wiring.spouts]
+
+    def run(self) -> None:
+        """Run until the final epoch is complete; raise what an operator raised, with its task's name."""
+        owned = _connect(self._address)
+        try:
+            endpoint = self._start()
+            try:
+                self._conduct(endpoint, Conductor(self.wiring))
+                self._close()
+            finally:
+                endpoint.close()
+        finally:
+            for actor in self._actors:
+                with suppress(Exception):  # the cluster may be gone already
+                    ray.kill(actor)
+            if owned:
+                ray.shutdown()
+
+    # --- start -----------------------------------------------------------------------------------------------------
+
+    def _start(self) -> Endpoint:
+        """Make all actors listen, then let all of them connect: two phases, so that nobody calls before all are there."""
+        seconds = self._settings.ray.start_seconds
+        remote = ray.remote(TaskActor).options(num_cpus=self._settings.ray.cpus_per_task, max_concurrency=4)
+        topology_ref = ray.put(self.wiring.topology)
+        self._actors = [remote.remote(topology_ref, task.id) for task in self.wiring.tasks]
+        nodes = self._get([actor.__ray_call__.remote(_node) for actor in self._actors], seconds)
+        single = len({node for node, _ in nodes} | {_node()[0]}) == 1
+        token, generation = secrets.token_bytes(TOKEN_BYTES), 1
+        here = LOOPBACK if single else _node()[1]
+        endpoint = Endpoint(here, token, generation, self._settings.limits.frame_bytes, DRIVER)
+        listening = self._get(
+            [
+                actor.listen.remote(LOOPBACK if single else ip, token, generation)
+                for actor, (_, ip) in zip(self._actors, nodes, strict=True)
+            ],
+            seconds,
+        )
+        addresses: dict[int, Address] = {task.id: listening[task.id][0] for task in self.wiring.tasks}
+        started = []
+        for task in self.wiring.tasks:
+            targets = {t.id for e in self.wiring.edges_from(task.component) for t in self.wiring.tasks_of(e.target)}
+            reached = {**{target: addresses[target] for target in targets}, DRIVER: endpoint.address}
+            local = frozenset(other.id for other in self.wiring.tasks if nodes[other.id][0] == nodes[task.id][0])
+            started.append(self._actors[task.id].start.remote(reached, local))
+        for task, details in zip(self.wiring.tasks, self._get(started, seconds), strict=True):
+            if details is not None:
+                raise TaskFailedError(task.name, -1, details)
+        endpoint.connect({spout: addresses[spout] for spout in self._spouts})
+        return endpoint
+
+    def _get(self, refs: list[Any], seconds: float) -> list[Any]:
+        try:
+            found: list[Any] = ray.get(refs, timeout=seconds)
+        except ray.exceptions.GetTimeoutError:
+            raise RunError(
+                f"the tasks did not start within {seconds:g} s; the cluster may lack resources: lower "
+                f"topology.ray.cpus_per_task (now {self._settings.ray.cpus_per_task}) or raise topology.ray.start_seconds"
+            ) from None
+        except ray.exceptions.RayError as error:
+            raise RunError(f"a task could not be started: {error}") from error
+        return found
+
+    # --- run -------------------------------------------------------------------------------------------------------
+
+    def _conduct(self, endpoint: Endpoint, conductor: Conductor) -> None:
+        idle_seconds = IDLE_SECONDS_FIRST
+        self._grant(endpoint, conductor)
+        while not conductor.done:
+            if self.should_stop():
+                conductor.stop()
+            waits = conductor.idle and conductor.pending == 0 and conductor.final is None
+            try:
+                item = endpoint.inbox.get(timeout=idle_seconds if waits else POLL_SECONDS)
+            except queue.Empty:
+                if waits:
+                    idle_seconds = min(idle_seconds * 2, IDLE_SECONDS_MOST)
+                    self._grant(endpoint, conductor)
+                continue
+            completed = self._take(item, conductor)
+            for epoch in completed:
+                self.on_ack(epoch, conductor.pending)
+            if completed and not conductor.idle:
+                idle_seconds = IDLE_SECONDS_FIRST
+            if completed and not (conductor.idle and conductor.pending == 0 and conductor.final is None):
+                self._grant(endpoint, conductor)
+
+    def _take(self, item: Any, conductor: Conductor) -> list[int]:
+        if isinstance(item, Lost):
+            raise RunError(self._lost(item, conductor))
+        if item.kind == FAILED:
+            details, lost = unpack_plain(item)
+            name = self.wiring.tasks[item.source].name
+            if lost and (dead := self._dead()):
+                raise RunError(f"{dead} died while epochs {conductor.acked} to {conductor.limit - 1} were under way")
+            self._tell_failure(conductor)
+            raise TaskFailedError(name, item.epoch, details)
+        assert item.kind == REPORT
+        report = unpack_report(item)
+        self.on_report(report)
+        return conductor.report(report)
+
+    def _grant(self, endpoint: Endpoint, conductor: Conductor) -> None:
+        conductor.grant()
+        body = pack_plain(list(astuple(Grant(conductor.limit, conductor.final, conductor.acked))))
+        for spout in self._spouts:
+            try:
+                endpoint.send(spout, GRANT, 0, conductor.acked, body)
+            except OSError as error:
+                raise RunError(self._lost(Lost(spout, str(error)), conductor)) from error
+
+    def _lost(self, item: Lost, conductor: Conductor) -> str:
+        name = self.wiring.tasks[item.source].name if item.source < len(self.wiring.tasks) else "an unknown task"
+        dead = self._dead() or name
+        return f"{dead} died while epochs {conductor.acked} to {conductor.limit - 1} were under way ({item.reason})"
+
+    def _dead(self) -> str:
+        """Return the names of tasks whose process has ended."""
+        refs = {
+            actor.__ray_call__.remote(_node): task for actor, task in zip(self._actors, self.wiring.tasks, strict=True)
+        }
+        dead = []
+        for ref, task in refs.items():
+            try:
+                ray.get(ref, timeout=5)
+            except ray.exceptions.RayError:
+                dead.append(task.name)
+        return ", ".join(dead)
+
+    # --- end -------------------------------------------------------------------------------------------------------
+
+    def _tell_failure(self, conductor: Conductor) -> None:
+        under_way = list(range(conductor.acked, conductor.limit))
+        with suppress(Exception):  # the run fails with its own reason; spouts that are gone cannot be told
+            ray.get([self._actors[spout].fail.remote(under_way) for spout in self._spouts], timeout=5)
+
+    def _close(self) -> None:
+        """Close all operators: files are complete when this returns."""
+        refs = [actor.close.remote() for actor in self._actors]
+        for task, ref in zip(self.wiring.tasks, refs, strict=True):
+            try:
+                ray.get(ref, timeout=CLOSE_SECONDS)
+            except ray.exceptions.RayError as error:
+                raise RunError(f"{task.name} could not close: {error}") from error
+
+
+def _node(_actor: Any = None) -> tuple[str, str]:
+    """Return id and address of the node that this process runs on."""
+    return ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+
+
+def _connect(address: str | None) -> bool:
+    """Join a cluster, or start one of our own on this machine; return whether it is ours to shut down."""
+    if ray.is_initialized():
+        return False
+    options: dict[str, Any] = {"include_dashboard": False} if address in (None, "local") else {}
+    if options:
+        options["_node_ip_address"] = LOOPBACK
+    try:
+        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
+    except (OSError, RuntimeError, ValueError) as error:
+        where = f"join the Ray cluster at '{address}'" if address else "start Ray on this machine"
+        raise RunError(f"cannot {where}: {error}") from error
+    return True

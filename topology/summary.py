@@ -1,0 +1,136 @@
+"""What a run tells of itself: counters of all tasks added up into the summary of the contract."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from topology.messages import Report
+from topology.wiring import Wiring
+
+__all__ = ["LatencyHistogram", "Tally"]
+
+#: The component whose costs make imbalance and efficiency: the one that matches.
+EVALUATOR = "evaluator"
+
+
+class LatencyHistogram:
+    """Latencies in buckets that grow by 2%, so that memory does not grow with the run."""
+
+    _GROWTH = math.log(1.02)
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, int] = defaultdict(int)
+        self.count = 0
+        self.max_ms = 0.0
+
+    def add(self, ms: float) -> None:
+        """Count one latency."""
+        self._buckets[math.ceil(math.log(max(ms, 1e-3)) / self._GROWTH)] += 1
+        self.count += 1
+        self.max_ms = max(self.max_ms, ms)
+
+    def percentile(self, percent: float) -> float:
+        """Return a latency that so many percent do not exceed, to 2%."""
+        left = self.count * percent / 100
+        for bucket in sorted(self._buckets):
+            left -= self._buckets[bucket]
+            if left <= 0:
+                return min(math.exp(bucket * self._GROWTH), self.max_ms)
+        return self.max_ms
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the percentiles of the summary."""
+        named = {f"p{p}": round(self.percentile(p), 3) for p in (50, 95, 99)}
+        return {**named, "max": round(self.max_ms, 3)}
+
+
+class Tally:
+    """Adds up reports. `clock` gives seconds; only differences matter."""
+
+    def __init__(self, wiring: Wiring, clock: Callable[[], float]) -> None:
+        self._wiring = wiring
+        self._clock = clock
+        self._names = {task.id: task for task in wiring.tasks}
+        self._spouts = {task.id for task in wiring.spouts}
+        self._started_at = clock()
+        self._first_at: dict[int, float] = {}
+        self._costs: dict[int, dict[int, float]] = {}
+        self._cost_sum = self._cost_peak_sum = 0.0
+        self._imbalance: dict[str, float] = {}
+        self.counts: dict[int, dict[str, float]] = {task.id: defaultdict(float) for task in wiring.tasks}
+        self.totals: dict[str, float] = defaultdict(float)
+        self.latency = LatencyHistogram()
+        self.epochs = 0
+        self.seconds = 0.0
+
+    def report(self, report: Report) -> None:
+        """Take one report."""
+        if report.task in self._spouts:
+            self._first_at.setdefault(report.epoch, self._clock())
+        own = self.counts[report.task]
+        for name, by in report.counts.items():
+            own[name] += by
+            self.totals[name] += by
+        if self._names[report.task].component == EVALUATOR:
+            self._costs.setdefault(report.epoch, {})[report.task] = report.counts.get("cost", 0.0)
+
+    def ack(self, epoch: int) -> None:
+        """Hear that an epoch is complete."""
+        now = self._clock()
+        self.epochs += 1
+        self.seconds = now - self._started_at
+        self.latency.add((now - self._first_at.pop(epoch, now)) * 1e3)
+        if costs := self._costs.pop(epoch, None):
+            total, peak = sum(costs.values()), max(costs.values())
+            self._cost_sum += total
+            self._cost_peak_sum += peak
+            if total:
+                imbalance = peak * len(costs) / total
+                self._imbalance.setdefault("start", imbalance)
+                self._imbalance["peak"] = max(self._imbalance.get("peak", 1.0), imbalance)
+                self._imbalance["end"] = imbalance
+
+    def summary(self) -> dict[str, Any]:
+        """Return the summary file's object."""
+        totals = self.totals
+        evaluators = [task for task in self._wiring.tasks if task.component == EVALUATOR]
+        objects, queries = int(totals["objects"]), int(totals["queries"])
+        spread = len(evaluators) * self._cost_peak_sum
+        return {
+            "objects": objects,
+            "queries": queries,
+            "results": int(totals["results"]),
+            "rejected": int(totals["rejected"]),
+            "seconds": round(self.seconds, 6),
+            "objects_per_s": round(objects / self.seconds, 1) if self.seconds else 0.0,
+            "latency_ms": self.latency.as_dict(),
+            "epochs": self.epochs,
+            "evaluators": [
+                {
+                    "task": task.name,
+                    "objects": int(self.counts[task.id]["objects_in"]),
+                    "queries": int(self.counts[task.id]["queries_in"]),
+                    "cost": int(self.counts[task.id]["cost"]),
+                }
+                for task in evaluators
+            ],
+            "imbalance": {key: round(self._imbalance.get(key, 1.0), 4) for key in ("start", "peak", "end")},
+            "parallel_efficiency": round(self._cost_sum / spread, 4) if spread else 1.0,
+            "rebalances": [],
+            "restarts": 0,
+            "replication": round(sum(self.counts[t.id]["queries_in"] for t in evaluators) / queries, 4)
+            if queries
+            else 0.0,
+            "communication": round(sum(self.counts[t.id]["objects_in"] for t in evaluators) / objects, 4)
+            if objects
+            else 0.0,
+            "tasks": [
+                {"task": task.name, **{name: _number(value) for name, value in sorted(self.counts[task.id].items())}}
+                for task in self._wiring.tasks
+            ],
+        }
+
+
+def _number(value: float) -> float | int:
+    return int(value) if value == int(value) else round(value, 3)

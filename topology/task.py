@@ -1,0 +1,247 @@
+"""A task as a pure state machine: messages in, messages out, `snapshot` and `restore`. No I/O, no clock, no threads.
+
+A task works strictly in the order of epochs. It takes an epoch up when every channel into it has brought its message for
+that epoch; a spout also needs leave from the conductor, which is how back-pressure works. What it does depends on these
+messages alone and never on the order in which they came, so every runtime gives the same results.
+"""
+
+from typing import Any
+
+from operators.operator import Arrival, Bolt, Emitter, Epoch, Inputs, Spout, TaskContext
+from streams.errors import RunError
+from topology.declaration import Topology
+from topology.groupings import Grouping, GroupingContext, make_grouping
+from topology.messages import Message, Report
+from topology.references import resolve
+from topology.validation import make_operator
+from topology.wiring import CLOCK_STREAM, Edge, TaskSpec, Wiring, output_streams
+
+__all__ = ["Task"]
+
+
+class Task:
+    """One task of a topology.
+
+    Attributes:
+        next: the epoch it works on next.
+        done: it has worked on the final epoch.
+    """
+
+    def __init__(self, wiring: Wiring, spec: TaskSpec, local_tasks: frozenset[int] | None = None) -> None:
+        topology = wiring.topology
+        component = topology.component(spec.component)
+        self.spec = spec
+        self.operator: Any = make_operator(component, topology)
+        self.streams = output_streams(component, type(self.operator))
+        self.next = 0
+        self.done = False
+        self._tick = component.tick
+        self._tick_time: int | None = None
+        self._watermark: int | None = None
+        self._limit: int | None = 0 if isinstance(self.operator, Spout) else None
+        self._final: int | None = None
+        self._exhausted = False
+        self._channels = wiring.incoming(spec)
+        self._pending: dict[int, dict[tuple[int, int], Message]] = {}
+        self._inputs = [(edge, wiring.tasks_of(edge.source)) for edge in wiring.edges if edge.target == spec.component]
+        self._outputs = [_Output(wiring, edge, spec, local_tasks) for edge in wiring.edges_from(spec.component)]
+        self._lagged: list[Message] = []
+        self._max_lag = max((edge.lag for edge in wiring.edges), default=0)
+        self._counts: dict[str, float] = {}
+        self._handed: list[Any] = []
+        self.operator.open(self._context(topology, wiring))
+
+    def _context(self, topology: Topology, wiring: Wiring) -> TaskContext:
+        settings = topology.settings
+        targets: dict[str, list[tuple[str, int]]] = {}
+        for edge in wiring.edges_from(self.spec.component):
+            targets.setdefault(edge.input.stream, []).append((edge.target, len(wiring.tasks_of(edge.target))))
+        return TaskContext(
+            component=self.spec.component,
+            index=self.spec.index,
+            parallelism=len(wiring.tasks_of(self.spec.component)),
+            space=settings.space,
+            metric=settings.metric,
+            seed=settings.seed,
+            epoch_objects=settings.epoch.objects,
+            epoch_queries=settings.epoch.queries,
+            epoch_ms=settings.epoch.ms,
+            vocabulary=settings.vocabulary,
+            answers=wiring.answers,
+            targets=targets,
+            count=self._count,
+            output=self._handed.append,
+        )
+
+    def _count(self, name: str, by: float) -> None:
+        self._counts[name] = self._counts.get(name, 0) + by
+
+    # --- what comes in ---------------------------------------------------------------------------------------------
+
+    def accept(self, message: Message) -> None:
+        """Take a message; one that was taken before changes nothing."""
+        if message.epoch >= self.next:
+            self._pending.setdefault(message.epoch, {}).setdefault((message.source, message.lag), message)
+
+    def grant(self, limit: int, final: int | None) -> None:
+        """Give a spout leave to work on epochs below `limit`, and tell it the final one when it is known."""
+        if self._limit is not None and limit > self._limit:
+            self._limit, self._final = limit, final
+
+    def ready(self) -> bool:
+        """Tell whether everything for the next epoch is here."""
+        if self.done or (self._limit is not None and self.next >= self._limit):
+            return False
+        come = self._pending.get(self.next, {})
+        if len(come) == len(self._channels):
+            return True
+        return self.next < self._max_lag and all(c in come or c[1] > self.next for c in self._channels)
+
+    # --- one epoch -------------------------------------------------------------------------------------------------
+
+    def step(self) -> tuple[list[Message], Report]:
+        """Work on the next epoch; return what to send and what to report."""
+        messages = self._pending.pop(self.next, {})
+        on_time = [m for (_, lag), m in messages.items() if lag == 0]
+        emit = Emitter(self.streams)
+        if isinstance(self.operator, Spout):
+            epoch = Epoch(self.next, self._watermark, self.next == self._final)
+            more = self.operator.next_epoch(epoch, self._arrived(messages), emit)
+            self._exhausted = not more
+            self._watermark = emit.watermark if emit.watermark is not None else self._watermark
+        else:
+            known = [m.watermark for m in on_time if m.watermark is not None]
+            self._watermark = min(known) if known else self._watermark
+            epoch = Epoch(self.next, self._watermark, any(m.final for m in on_time))
+            self._run_bolt(self.operator, epoch, self._arrived(messages), emit)
+        sent, feedback = self._send(epoch, emit)
+        report = Report(self.spec.id, self.next, self._counts, self._exhausted, feedback, list(self._handed))
+        self._counts = {}
+        self._handed.clear()
+        self.next += 1
+        self.done = epoch.final
+        return sent, report
+
+    def _arrived(self, messages: dict[tuple[int, int], Message]) -> Inputs:
+        arrivals = []
+        for edge, sources in self._inputs:
+            for source in sources:
+                message = messages.get((source.id, edge.lag))
+                for number, batch in message.parts if message else ():
+                    if number == edge.id:
+                        arrivals.append(Arrival(edge.source, edge.input.stream, source.index, batch))
+                        if edge.input.stream != CLOCK_STREAM:
+                            self._count("executed", len(batch))
+        return Inputs(tuple(arrivals))
+
+    def _run_bolt(self, bolt: Bolt, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        bolt.execute_epoch(epoch, inputs, emit)
+        if self._tick_is_due(epoch):
+            bolt.tick(epoch, emit)
+        if epoch.final:
+            bolt.finish(emit)
+
+    def _tick_is_due(self, epoch: Epoch) -> bool:
+        if self._tick is None:
+            return False
+        if self._tick.epochs is not None:
+            return (epoch.number + 1) % self._tick.epochs == 0
+        assert self._tick.ms is not None
+        if epoch.watermark is None:
+            return False
+        before, self._tick_time = self._tick_time, epoch.watermark // self._tick.ms
+        return before is not None and self._tick_time > before
+
+    def _send(self, epoch: Epoch, emit: Emitter) -> tuple[list[Message], int]:
+        parts: dict[tuple[int, int], list[tuple[int, Any]]] = {}
+        feedback = 0
+        for output in self._outputs:
+            edge = output.edge
+            for target in output.targets:
+                parts.setdefault((target, edge.lag), [])
+            for target, batch in output.divide(emit):
+                parts[target, edge.lag].append((edge.id, batch))
+                if edge.input.stream != CLOCK_STREAM:
+                    self._count("transferred", len(batch))
+                    self._count(f"to:{edge.target}", len(batch))
+                    feedback += len(batch) if edge.lag else 0
+        for stream in self.streams:
+            if stream != CLOCK_STREAM and (emitted := sum(map(len, emit.batches(stream)))):
+                self._count("emitted", emitted)
+        if epoch.final and feedback:
+            raise RunError(
+                f"{self.spec.name} emitted {feedback} tuples on a feedback stream in the final epoch; nobody would see them"
+            )
+        sent = [
+            Message(self.spec.id, target, lag, epoch.number + lag, self._watermark, epoch.final, batches)
+            for (target, lag), batches in parts.items()
+        ]
+        self._lagged = [m for m in self._lagged if m.epoch > epoch.number + 1] + [m for m in sent if m.lag]
+        return sent, feedback
+
+    # --- state -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state between two epochs: the operator's, the groupings', and messages that are still under way."""
+        return {
+            "next": self.next,
+            "watermark": self._watermark,
+            "tick_time": self._tick_time,
+            "operator": self.operator.snapshot(),
+            "groupings": [output.snapshot() for output in self._outputs],
+            "lagged": [[m.target, m.lag, m.epoch, m.watermark, list(m.parts)] for m in self._lagged],
+        }
+
+    def restore(self, state: dict[str, Any]) -> list[Message]:
+        """Take over a snapshot; return the messages under way, to be sent again."""
+        self.next = state["next"]
+        self._watermark, self._tick_time = state["watermark"], state["tick_time"]
+        self.operator.restore(state["operator"])
+        for output, kept in zip(self._outputs, state["groupings"], strict=True):
+            output.restore(kept)
+        self._lagged = [
+            Message(self.spec.id, target, lag, epoch, watermark, False, [tuple(part) for part in parts])
+            for target, lag, epoch, watermark, parts in state["lagged"]
+        ]
+        self._pending.clear()
+        return self._lagged
+
+
+class _Output:
+    """One edge as a sending task sees it."""
+
+    def __init__(self, wiring: Wiring, edge: Edge, spec: TaskSpec, local_tasks: frozenset[int] | None) -> None:
+        receivers = wiring.tasks_of(edge.target)
+        self.edge = edge
+        self.targets = [task.id for task in receivers]
+        local = [t.index for t in receivers if local_tasks is None or t.id in local_tasks]
+        context = GroupingContext(
+            spec.index, len(receivers), tuple(local), edge.input.fields, wiring.topology.settings.seed
+        )
+        chooser = None
+        if edge.input.using is not None:
+            component = wiring.topology.component(edge.target)
+            path = (component.kind, component.name, "inputs")
+            chooser = resolve(edge.input.using, path, wiring.topology.base, component.classes)()
+        self.grouping: Grouping | None = make_grouping(edge.input.grouping, context, chooser)
+
+    def divide(self, emit: Emitter) -> list[tuple[int, Any]]:
+        """Return (receiving task, batch) pairs."""
+        stream = self.edge.input.stream
+        if self.grouping is None:
+            return [(self.targets[index], b) for index, b in emit.direct_batches.get(stream, ()) if len(b)]
+        return [
+            (target, part)
+            for batch in emit.batches(stream)
+            for target, part in zip(self.targets, self.grouping.divide(batch), strict=True)
+            if part is not None and len(part)
+        ]
+
+    def snapshot(self) -> Any:
+        """Return what the grouping remembers."""
+        return self.grouping.snapshot() if self.grouping is not None else None
+
+    def restore(self, state: Any) -> None:
+        """Give the grouping its memory back."""
+        if self.grouping is not None:
+            self.grouping.restore(state)

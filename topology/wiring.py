@@ -1,0 +1,129 @@
+"""A valid topology as tasks and channels: what a runtime needs to know, and nothing of how it was declared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from streams.errors import DeclarationError
+from topology.declaration import Component, Input, Topology
+from topology.references import resolve
+
+__all__ = ["CLOCK_STREAM", "FEEDBACK_LAG", "Edge", "TaskSpec", "Wiring", "output_streams", "pacing_inputs", "wire"]
+
+#: How many epochs later the tuples of a feedback edge arrive.
+FEEDBACK_LAG = 1
+
+#: The stream on which spouts that share a timeline tell each other how far they are.
+CLOCK_STREAM = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """One task: its number in the topology, and which of its component's tasks it is."""
+
+    id: int
+    component: str
+    index: int
+
+    @property
+    def name(self) -> str:
+        """Return the name for messages and logs, such as ``evaluator[2]``."""
+        return f"{self.component}[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A stream from one component to another; its tuples arrive `lag` epochs after they were emitted."""
+
+    id: int
+    source: str
+    target: str
+    input: Input
+
+    @property
+    def lag(self) -> int:
+        """Return how many epochs the tuples are under way."""
+        return FEEDBACK_LAG if self.input.feedback else 0
+
+
+class Wiring:
+    """Tasks and the channels between them. A channel carries exactly one message an epoch, empty or not."""
+
+    def __init__(self, topology: Topology, edges: tuple[Edge, ...], answers: frozenset[str] = frozenset()) -> None:
+        self.topology = topology
+        self.edges = edges
+        self.answers = answers
+        ids = iter(range(10**9))
+        self.tasks = tuple(TaskSpec(next(ids), c.name, i) for c in topology.components for i in range(c.parallelism))
+
+    @cached_property
+    def _by_component(self) -> Mapping[str, tuple[TaskSpec, ...]]:
+        found: dict[str, list[TaskSpec]] = {}
+        for task in self.tasks:
+            found.setdefault(task.component, []).append(task)
+        return {name: tuple(tasks) for name, tasks in found.items()}
+
+    def tasks_of(self, component: str) -> tuple[TaskSpec, ...]:
+        """Return the tasks of a component."""
+        return self._by_component[component]
+
+    def incoming(self, task: TaskSpec) -> frozenset[tuple[int, int]]:
+        """Return the channels into a task, as (sending task, lag)."""
+        return frozenset(
+            (source.id, edge.lag)
+            for edge in self.edges
+            if edge.target == task.component
+            for source in self.tasks_of(edge.source)
+        )
+
+    def edges_from(self, component: str) -> list[Edge]:
+        """Return the edges that leave a component."""
+        return [edge for edge in self.edges if edge.source == component]
+
+    @cached_property
+    def spouts(self) -> tuple[TaskSpec, ...]:
+        """Return the tasks of all spouts."""
+        return tuple(t for t in self.tasks if self.topology.component(t.component).kind == "spout")
+
+
+def output_streams(component: Component, operator: type[Any]) -> Mapping[str, tuple[str, ...]]:
+    """Return the streams that a component emits on, with their fields."""
+    return component.streams if component.streams is not None else operator.outputs
+
+
+def pacing_inputs(topology: Topology, operators: Mapping[str, type[Any]]) -> dict[str, list[Input]]:
+    """Return the edges between spouts on one timeline, by receiving spout.
+
+    The spout of objects hears in the same epoch how far the queries have come, so it never emits an object before a query
+    operation of the same or an earlier time. The spout of queries hears with a lag which objects come next, so it does
+    not run ahead. Both can thus bound what they put into one epoch.
+    """
+    paces = {c.name: getattr(operators[c.name], "pace", None) for c in topology.components if c.kind == "spout"}
+    leaders = [name for name, pace in paces.items() if pace == "leads"]
+    followers = [name for name, pace in paces.items() if pace == "follows"]
+    if not leaders or not followers:
+        return {}
+    if len(leaders) > 1:
+        raise DeclarationError(
+            f"the spouts {' and '.join(leaders)} both set the time that '{followers[0]}' follows; "
+            "give one spout all object files instead (path takes a list)",
+            ("spout", leaders[1]),
+        )
+    leader = leaders[0]
+    return {
+        leader: [Input(name, CLOCK_STREAM, "all") for name in followers],
+        **{name: [Input(leader, CLOCK_STREAM, "all", feedback=True)] for name in followers},
+    }
+
+
+def wire(topology: Topology) -> Wiring:
+    """Return the wiring of a topology that has passed validation."""
+    operators = {
+        c.name: resolve(c.operator, (c.kind, c.name, "operator"), topology.base, c.classes) for c in topology.components
+    }
+    pacing = pacing_inputs(topology, operators)
+    pairs = [(c.name, item) for c in topology.components for item in (*c.inputs, *pacing.get(c.name, ()))]
+    edges = tuple(Edge(i, item.component, target, item) for i, (target, item) in enumerate(pairs))
+    answers = frozenset(kind for operator in operators.values() for kind in getattr(operator, "answers", ()))
+    return Wiring(topology, edges, answers)
