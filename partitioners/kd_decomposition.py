@@ -16,7 +16,7 @@ from partitioners.fine_grid import FineGrid, box_sums, prefix_sums
 from partitioners.grid_plan import GridPlan
 from streams.errors import DeclarationError
 
-__all__ = ["Boxes", "kd_decomposition", "kd_plan", "uniform_boxes", "uniform_plan"]
+__all__ = ["Box", "Boxes", "kd_decomposition", "kd_plan", "uniform_boxes", "uniform_plan"]
 
 Boxes = NDArray[np.int32]
 Box = tuple[int, int, int, int]
