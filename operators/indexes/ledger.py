@@ -1,0 +1,240 @@
+"""Who is in the index: numbers and lifetimes by slot, and the way from a number to its slot.
+
+A slot is a row of the index's tables, used again after its query has gone. Numbers and times are kept as 32-bit
+distances from the first one seen for as long as they fit (2^31 ms are 24 days), as 64-bit values from then on: twelve
+bytes a query instead of 24. The map from numbers to slots is a flat hash of slots; the key is in the slot's row.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.prefetch import prefetch
+from streams.batches import FOREVER
+from streams.kernel import kernel
+
+__all__ = ["Ledger"]
+
+Ints = NDArray[np.int64]
+Slots = NDArray[np.int32]
+
+#: Slots over places of the hash: where it grows, and where it is put after growing.
+FULLEST, ROOMIEST = 0.8, 0.55
+_AHEAD = 12
+
+
+@kernel
+def _place(number: int, places: int) -> Any:
+    """Return a number's first place: the top 31 bits of a Fibonacci hash, scaled to the table."""
+    mixed = np.int64(number) * np.int64(-7046029254386353131)
+    return (((mixed >> 33) & 0x7FFFFFFF) * places) >> 31
+
+
+@kernel
+def _find(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -> None:
+    size = table.shape[0]
+    for i in range(numbers.shape[0]):
+        if i + _AHEAD < numbers.shape[0]:
+            prefetch(table, _place(numbers[i + _AHEAD], size))
+        place = _place(numbers[i], size)
+        while table[place] >= 0 and number[table[place]] + base != numbers[i]:
+            place = place + 1 if place + 1 < size else 0
+        out[i] = table[place]
+
+
+@kernel
+def _enter(slots: Slots, table: Slots, number: Any, base: int) -> None:
+    size = table.shape[0]
+    for i in range(slots.shape[0]):
+        place = _place(number[slots[i]] + base, size)
+        while table[place] >= 0:
+            place = place + 1 if place + 1 < size else 0
+        table[place] = slots[i]
+
+
+@kernel
+def _leave(slots: Slots, table: Slots, number: Any, base: int) -> None:
+    """Take slots out; what follows in the same cluster moves back, so no tombstones are needed."""
+    size = table.shape[0]
+    for i in range(slots.shape[0]):
+        hole = _place(number[slots[i]] + base, size)
+        while table[hole] != slots[i]:
+            hole = hole + 1 if hole + 1 < size else 0
+        place = hole + 1 if hole + 1 < size else 0
+        while table[place] >= 0:
+            home = _place(number[table[place]] + base, size)
+            if (place - home + size) % size >= (place - hole + size) % size:
+                table[hole] = table[place]
+                hole = place
+            place = place + 1 if place + 1 < size else 0
+        table[hole] = -1
+
+
+@kernel
+def _living(
+    off: Ints, slots: Slots, time: Any, number: Any, base: int, ts: Any, end: Any, timed: bool, out_off: Ints, out: Ints
+) -> int:
+    """Write the numbers of the slots whose lifetime contains the object's time; return how many."""
+    count = 0
+    for i in range(off.shape[0] - 1):
+        out_off[i] = count
+        now = time[i]
+        for p in range(off[i], off[i + 1]):
+            slot = slots[p]
+            if not timed or (ts[slot] <= now and now < end[slot]):
+                out[count] = number[slot] + base
+                count += 1
+    out_off[off.shape[0] - 1] = count
+    return count
+
+
+class Ledger:
+    """Numbers, lifetimes and slots; see the module."""
+
+    def __init__(self) -> None:
+        self.top = 0
+        self.live = 0
+        self.number: NDArray[Any] = np.empty(0, np.int32)
+        self.ts: NDArray[Any] = np.empty(0, np.int32)
+        self.end: NDArray[Any] = np.empty(0, np.int32)
+        self._number_base = self._time_base = 0
+        self._table: Slots = np.full(8, -1, np.int32)
+        self._free: Slots = np.empty(0, np.int32)
+        self._free_count = 0
+        self._latest_start, self._earliest_end = -FOREVER, FOREVER
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use; capacity that was never touched is address space, not memory."""
+        return 3 * self.number.dtype.itemsize * self.top + self._table.nbytes + 4 * self._free_count
+
+    def find(self, numbers: Ints) -> Slots:
+        """Return the slot of each number, -1 where it is not held."""
+        out = np.empty(len(numbers), np.int32)
+        _find(numbers, self._table, self.number, self._number_base, out)
+        return out
+
+    def admit(self, numbers: Ints, ts: Ints, end: Ints) -> Slots:
+        """Give slots to new queries (at least one): used ones first, then the next in order."""
+        if self.top == 0:
+            self._number_base, self._time_base = int(numbers[0]), int(ts[0])
+        if self.number.dtype == np.int32 and not self._fits(numbers, ts, end):
+            self._widen()
+        slots = self._take(len(numbers))
+        self.number[slots] = self._codes(numbers, self._number_base)
+        self.ts[slots] = self._codes(ts, self._time_base)
+        self.end[slots] = self._codes(end, self._time_base)
+        self._latest_start = max(self._latest_start, int(ts.max()))
+        self._earliest_end = min(self._earliest_end, int(end.min()))
+        self.live += len(slots)
+        if self.live > FULLEST * len(self._table):
+            held = self._table[self._table >= 0]
+            self._table = np.full(int(self.live / ROOMIEST) + 8, -1, np.int32)
+            _enter(held, self._table, self.number, self._number_base)
+        _enter(slots, self._table, self.number, self._number_base)
+        return slots
+
+    def drop(self, slots: Slots) -> None:
+        """Forget these queries; their slots stay taken until `recycle`."""
+        _leave(slots, self._table, self.number, self._number_base)
+        self.live -= len(slots)
+
+    def recycle(self, slots: Slots) -> None:
+        """Let the slots of dropped queries be used again."""
+        count = self._free_count + len(slots)
+        if count > len(self._free):
+            self._free = _grown(self._free[: self._free_count], count + count // 2)
+        self._free[self._free_count : count] = slots
+        self._free_count = count
+
+    def held(self) -> Slots:
+        """Return the slots of all queries, in no particular order."""
+        return self._table[self._table >= 0]
+
+    def numbers_of(self, slots: Slots) -> Ints:
+        """Return the numbers of slots."""
+        return self.number[slots].astype(np.int64) + self._number_base
+
+    def starts_of(self, slots: Slots) -> Ints:
+        """Return the first instants of slots."""
+        return self.ts[slots].astype(np.int64) + self._time_base
+
+    def ends_of(self, slots: Slots) -> Ints:
+        """Return the (exclusive) ends of slots."""
+        codes = self.end[slots]
+        ends = codes.astype(np.int64)
+        ends[codes != np.iinfo(codes.dtype).max] += self._time_base
+        ends[codes == np.iinfo(codes.dtype).max] = FOREVER
+        return ends
+
+    def set_ends(self, slots: Slots, ends: Ints) -> None:
+        """Give slots other ends."""
+        if len(slots) == 0:
+            return
+        finite = ends[ends != FOREVER]
+        if len(finite) and self.number.dtype == np.int32 and not _near(finite, self._time_base):
+            self._widen()
+        self.end[slots] = self._codes(ends, self._time_base)
+        self._earliest_end = min(self._earliest_end, int(ends.min()))
+
+    def living(self, off: Ints, slots: Slots, time: Ints) -> tuple[Ints, Ints]:
+        """Keep of each object's slots those that live at its time; return offsets and numbers.
+
+        Where every lifetime contains every time of the batch, as bounds over both tell, no lifetime is looked at.
+        """
+        timed = bool(len(time)) and not (time.min() >= self._latest_start and time.max() < self._earliest_end)
+        codes: NDArray[Any] = time
+        if self.number.dtype == np.int32:
+            low, high = self._time_base - 2**31, self._time_base + 2**31 - 2
+            codes = (np.clip(time, max(low, -FOREVER), min(high, FOREVER)) - self._time_base).astype(np.int32)
+        out_off, out = np.empty(len(off), np.int64), np.empty(len(slots), np.int64)
+        count = _living(off, slots, codes, self.number, self._number_base, self.ts, self.end, timed, out_off, out)
+        return out_off, out if count == len(out) else out[:count].copy()
+
+    def may_end(self, now: int) -> bool:
+        """Tell whether some query may have ended by now, from a bound that only `tighten` moves up."""
+        return now >= self._earliest_end
+
+    def tighten(self, earliest_end: int) -> None:
+        """Take note that no query ends before this."""
+        self._earliest_end = earliest_end
+
+    def _take(self, count: int) -> Slots:
+        kept = max(self._free_count - count, 0)
+        again = self._free[kept : self._free_count]
+        self._free_count = kept
+        fresh = count - len(again)
+        slots = np.concatenate([again, np.arange(self.top, self.top + fresh, dtype=np.int32)])
+        self.top += fresh
+        if self.top > len(self.number):
+            room = self.top + self.top // 2 + 64
+            self.number, self.ts, self.end = (_grown(c, room) for c in (self.number, self.ts, self.end))
+        return slots
+
+    def _fits(self, numbers: Ints, ts: Ints, end: Ints) -> bool:
+        finite = end[end != FOREVER]
+        base = self._time_base
+        return _near(numbers, self._number_base) and _near(ts, base) and (not len(finite) or _near(finite, base))
+
+    def _codes(self, values: Ints, base: int) -> NDArray[Any]:
+        if self.number.dtype == np.int64:
+            return values
+        return np.where(values == FOREVER, 2**31 - 1, values - base).astype(np.int32)
+
+    def _widen(self) -> None:
+        everything = np.arange(self.top, dtype=np.int32)
+        room = len(self.number)
+        number, ts, end = self.numbers_of(everything), self.starts_of(everything), self.ends_of(everything)
+        self._number_base = self._time_base = 0
+        self.number, self.ts, self.end = (_grown(column, room) for column in (number, ts, end))
+
+
+def _near(values: Ints, base: int) -> bool:
+    return int(values.min()) - base > -(2**31) and int(values.max()) - base < 2**31 - 1
+
+
+def _grown(column: NDArray[Any], room: int) -> NDArray[Any]:
+    grown = np.empty(room, column.dtype)
+    grown[: len(column)] = column
+    return grown

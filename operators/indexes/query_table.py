@@ -1,0 +1,224 @@
+"""What an index knows of each query, in rows by slot: the truth behind every filter.
+
+Columns: the region exactly as given (kind and four float64), whether any keyword will do, and the keywords as words,
+least frequent first. Three words fit into the row; a query with more has the rest in a pool. The order of the words is
+fixed when the query comes: an index hangs a query on its first word, as FAST does on the least frequent keyword.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.ledger import Ledger
+from operators.indexes.words import Words
+from streams.batches import NO_WINDOW, OP_REGISTER, TYPE_RANGE, QueryBatch
+from streams.columns import Ids, sorted_rows
+from streams.errors import InputError
+from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Metric, Rect, region_bounds
+from streams.kernel import kernel
+
+__all__ = ["ANY", "DEAD", "KIND", "QueryTable", "check_registrations", "region_box"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int32]
+
+#: Bits of `QueryTable.traits`: the kind of region; any one of several keywords will do; the user said "any" (which
+#: makes no difference to a query of one keyword or none); the query has gone.
+KIND, ANY, SAID_ANY, DEAD = np.uint8(3), np.uint8(4), np.uint8(8), np.uint8(128)
+
+
+@kernel
+def _arrange(off: Slots, words: Slots, uses: Slots, raw: Ints, slots: Slots, kw: Slots, pool: Slots, top: int) -> int:
+    """Sort each query's words by uses, least first, and file them; return the new end of the pool.
+
+    Row layout: (word, word or -1, word or -1), or (word, word, -2 - p) with ``pool[p]`` more words after p. Words used
+    alike are told apart by the keyword's id, the larger first: prepared vocabularies number the frequent words first.
+    """
+    for i in range(slots.shape[0]):
+        first, last = off[i], off[i + 1]
+        for j in range(first + 1, last):
+            word = words[j]
+            k = j - 1
+            while k >= first and (
+                uses[words[k]] > uses[word] or (uses[words[k]] == uses[word] and raw[words[k]] < raw[word])
+            ):
+                words[k + 1] = words[k]
+                k -= 1
+            words[k + 1] = word
+        slot = slots[i]
+        kw[slot, 0] = words[first] if last > first else 0
+        kw[slot, 1] = words[first + 1] if last > first + 1 else -1
+        kw[slot, 2] = words[first + 2] if last > first + 2 else -1
+        if last > first + 3:
+            kw[slot, 2] = -2 - top
+            pool[top] = last - first - 2
+            for j in range(first + 2, last):
+                pool[top + j - first - 1] = words[j]
+            top += last - first - 1
+    return top
+
+
+@kernel
+def _count(slots: Slots, kw: Slots, pool: Slots, off: Slots) -> None:
+    off[0] = 0
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        count = 0 if kw[slot, 0] == 0 else 1 if kw[slot, 1] < 0 else 2 if kw[slot, 2] == -1 else 3
+        if kw[slot, 2] < -1:
+            count = 2 + pool[-2 - kw[slot, 2]]
+        off[i + 1] = off[i] + count
+
+
+@kernel
+def _gather(slots: Slots, kw: Slots, pool: Slots, off: Slots, out: Slots) -> None:
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        for j in range(off[i], off[i + 1]):
+            nth = j - off[i]
+            if nth < 2 or kw[slot, 2] >= 0:
+                out[j] = kw[slot, nth]
+            else:
+                out[j] = pool[-2 - kw[slot, 2] + nth - 1]
+
+
+class QueryTable:
+    """Rows of queries by slot, their words, numbers and lifetimes."""
+
+    def __init__(self, space: Rect, metric: Metric) -> None:
+        self.space = space
+        self.metric = metric
+        self.ledger = Ledger()
+        self.words = Words()
+        self.shape: Floats = np.empty((0, 4))
+        self.traits: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self.kw: Slots = np.empty((0, 3), np.int32)
+        self.pool: Slots = np.empty(0, np.int32)
+        self._pool_top = self._pool_garbage = 0
+
+    def __len__(self) -> int:
+        return self.ledger.live
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use; capacity that was never touched is address space, not memory."""
+        return self.ledger.nbytes + self.words.nbytes + 45 * self.ledger.top + 4 * self._pool_top
+
+    def admit(self, queries: QueryBatch) -> Slots:
+        """File registrations that `check` has seen and return their slots."""
+        lengths = np.diff(queries.kw_off)
+        self._reserve_pool(int((lengths[lengths > 3] - 1).sum()))
+        words = self.words.number(queries.kw)
+        slots = self.ledger.admit(queries.number, queries.ts, queries.end)
+        if self.ledger.top > len(self.traits):
+            self._grow(self.ledger.top + self.ledger.top // 2 + 64)
+        self.shape[slots] = queries.shape
+        said_any = queries.match_any.astype(np.uint8)
+        self.traits[slots] = queries.region | said_any * SAID_ANY | (said_any & (lengths > 1)) * ANY
+        self._pool_top = _arrange(
+            queries.kw_off, words, self.words.uses, self.words.raw, slots, self.kw, self.pool, self._pool_top
+        )
+        return slots
+
+    def drop(self, slots: Slots) -> None:
+        """Forget queries; their rows are dead until `recycle`."""
+        off, words = self.words_of(slots)
+        self.words.release(words)
+        lengths = np.diff(off)
+        self._pool_garbage += int((lengths[lengths > 3] - 1).sum())
+        self.traits[slots] |= DEAD
+        self.ledger.drop(slots)
+
+    def recycle(self, slots: Slots) -> None:
+        """Let the rows of dropped queries be used again."""
+        self.ledger.recycle(slots)
+
+    def words_of(self, slots: Slots) -> tuple[Slots, Slots]:
+        """Return the words of queries as ragged rows, least frequent first."""
+        off = np.empty(len(slots) + 1, np.int32)
+        _count(slots, self.kw, self.pool, off)
+        words = np.empty(off[-1], np.int32)
+        _gather(slots, self.kw, self.pool, off, words)
+        return off, words
+
+    def bounds(self, slots: Slots) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return a box for each query that contains every point it can match."""
+        return region_box(self.traits[slots] & KIND, self.shape[slots], self.space, self.metric)
+
+    def batch(self, slots: Slots) -> QueryBatch:
+        """Return the queries of slots as registrations; their ids are their numbers."""
+        off, words = self.words_of(slots)
+        row = np.repeat(np.arange(len(slots)), np.diff(off))
+        kw_off, kw = sorted_rows(row, self.words.raw[words], len(slots))
+        count, numbers, traits = len(slots), self.ledger.numbers_of(slots), self.traits[slots]
+        return QueryBatch(
+            number=numbers, target=numbers, op=np.full(count, OP_REGISTER, np.uint8),
+            ts=self.ledger.starts_of(slots), end=self.ledger.ends_of(slots), type=np.full(count, TYPE_RANGE, np.uint8),
+            continuous=np.ones(count, np.bool_), match_any=(traits & SAID_ANY) != 0, region=traits & KIND,
+            shape=self.shape[slots], k=np.zeros(count, np.int32), alpha=np.zeros(count),
+            window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64),
+            kw_off=kw_off, kw=kw, ids=Ids("int", numbers),
+        )  # fmt: skip
+
+    def _grow(self, room: int) -> None:
+        shape, traits, kw = np.empty((room, 4)), np.empty(room, np.uint8), np.empty((room, 3), np.int32)
+        held = len(self.traits)
+        shape[:held], traits[:held], kw[:held] = self.shape, self.traits, self.kw
+        self.shape, self.traits, self.kw = shape, traits, kw
+
+    def _reserve_pool(self, more: int) -> None:
+        if self._pool_top + more <= len(self.pool):
+            return
+        if self._pool_garbage > self._pool_top // 2:
+            self._repack_pool()
+        pool = np.empty((self._pool_top + more) * 3 // 2 + 16, np.int32)
+        pool[: self._pool_top] = self.pool[: self._pool_top]
+        self.pool = pool
+
+    def _repack_pool(self) -> None:
+        held = self.ledger.held()
+        held = held[(self.traits[held] & DEAD == 0) & (self.kw[held, 2] < -1)]
+        off, words = self.words_of(held)
+        pool = np.empty(len(self.pool), np.int32)
+        # Uses do not matter here: rows keep the order they have, so the words are filed as they come.
+        nothing = np.zeros(self.words.top, np.int32)
+        order = np.zeros(self.words.top, np.int64)
+        self._pool_top = _arrange(off, words, nothing, order, held, self.kw, pool, 0)
+        self.pool, self._pool_garbage = pool, 0
+
+
+def region_box(
+    kind: NDArray[np.uint8], shape: Floats, space: Rect, metric: Metric
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return bounds as `region_bounds` does, but without end for a query that has no region."""
+    with np.errstate(invalid="ignore"):  # rows that are no circles are computed as such and not used
+        low_x, low_y, high_x, high_y = region_bounds(kind, shape, space, metric)
+    none = kind == REGION_NONE
+    if none.any():
+        low_x, low_y = np.where(none, -np.inf, low_x), np.where(none, -np.inf, low_y)
+        high_x, high_y = np.where(none, np.inf, high_x), np.where(none, np.inf, high_y)
+    return low_x, low_y, high_x, high_y
+
+
+def check_registrations(queries: QueryBatch, ledger: Ledger) -> None:
+    """Raise `InputError` for the first row that no index can hold."""
+
+    def refuse(bad: NDArray[np.bool_], text: str) -> None:
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise InputError(f"query {queries.number[row]} (row {row} of the batch) {text}")
+
+    a, b, c, d = queries.shape.T
+    rect, circle = queries.region == REGION_RECT, queries.region == REGION_CIRCLE
+    refuse(queries.op != OP_REGISTER, "is an unregistration; give its target to set_end")
+    refuse(queries.region > REGION_CIRCLE, "has an unknown kind of region; expected a rectangle, a circle or none")
+    refuse(rect & ~((a <= c) & (b <= d)), "has a rectangle with min > max or NaN; expected min x, min y, max x, max y")
+    refuse(
+        circle & ~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (c >= 0)),
+        "has a circle that is not finite or has a negative radius; expected x, y, radius",
+    )
+    numbers = np.sort(queries.number)
+    refuse(np.isin(queries.number, numbers[1:][numbers[1:] == numbers[:-1]]), "occurs twice in one batch")
+    refuse(ledger.find(queries.number) >= 0, "is already registered; remove it first or give it another number")
+    if len(queries.kw) and queries.kw.min() < 0:
+        row = int(np.searchsorted(queries.kw_off, np.argmin(queries.kw), side="right")) - 1
+        raise InputError(f"query {queries.number[row]} (row {row} of the batch) has a negative keyword id")

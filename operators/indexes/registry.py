@@ -1,0 +1,50 @@
+"""Range indexes by name."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from operators.indexes.brute_force import BruteForce
+from operators.indexes.query_table import QueryTable
+from operators.indexes.range_index import RangeIndex
+from operators.indexes.standing_index import StandingIndex
+from operators.indexes.structure import Structure
+from partitioners.fine_grid import DEFAULT_SIDE, FineGrid
+from streams.errors import DeclarationError, did_you_mean
+from streams.geometry import METRICS, Metric, Rect
+
+__all__ = ["INDEXES", "make_range_index"]
+
+#: Name in a declaration -> what makes the structure, given a table and tuning options by keyword.
+INDEXES: Mapping[str, Callable[..., Structure]] = {
+    "brute": BruteForce,
+}
+
+
+def make_range_index(
+    name: str,
+    space: Rect,
+    metric: Metric = "euclidean",
+    fine_grid: tuple[int, int] = (DEFAULT_SIDE, DEFAULT_SIDE),
+    **options: Any,
+) -> RangeIndex:
+    """Make an empty index.
+
+    Args:
+        name: one of `INDEXES`.
+        space: where objects are; queries may reach beyond.
+        metric: what the radius of a circle means.
+        fine_grid: columns and rows of the grid over which loads are aggregated.
+        options: the structure's own, see its class; all have defaults.
+    """
+    if name not in INDEXES:
+        raise DeclarationError(f"index '{name}'{did_you_mean(name, INDEXES)}, expected one of: {', '.join(INDEXES)}")
+    if metric not in METRICS:
+        raise DeclarationError(
+            f"metric '{metric}'{did_you_mean(metric, METRICS)}, expected one of: {', '.join(METRICS)}"
+        )
+    make = INDEXES[name]
+
+    def structure(table: QueryTable) -> Structure:
+        return make(table, **options)
+
+    return StandingIndex(structure, FineGrid(space, *fine_grid), metric)

@@ -1,0 +1,59 @@
+"""The seam between what all range indexes share and what tells them apart.
+
+As in Lucene's monitor there are two stages: a structure leads from an object to candidates and verifies them, everything
+else (rows, words, lifetimes, counters) is the business of `StandingIndex`.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Found", "Probe", "Structure"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """Objects to look up: places, and as ragged rows those of their words that some query uses."""
+
+    x: Floats
+    y: Floats
+    word_off: Ints
+    words: Slots
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The slots that each object matches in place and keywords, as ragged rows, and the candidates examined for each.
+
+    A circle under the haversine metric may be its bounding box here: `StandingIndex` applies the formula.
+    """
+
+    off: Ints
+    slots: Slots
+    examined: Ints
+
+
+class Structure(Protocol):
+    """Filters candidates for objects; the rows of the slots are in the `QueryTable` it was made with."""
+
+    def add(self, slots: Slots) -> None:
+        """Take in queries whose rows are filled."""
+
+    def discard(self, slots: Slots) -> Slots:
+        """Let queries go, before their rows die, and return the slots that nothing refers to any more.
+
+        A structure that cleans up lazily returns slots of earlier calls when it has swept them out.
+        """
+
+    def probe(self, objects: Probe) -> Found:
+        """Return what the objects match."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use, without the table."""
