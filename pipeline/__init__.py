@@ -1,0 +1,1 @@
+"""The offline plane on Spark."""

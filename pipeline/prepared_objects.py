@@ -1,0 +1,79 @@
+"""Clean records to the files of objects of a prepared data set: words numbered, rows in time order, times made steady."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streams.vocabulary import Encoder, Vocabulary
+
+__all__ = ["ROWS_A_FILE", "encoded", "steady_timestamps", "write_in_order"]
+
+#: Objects in one Parquet file: large enough to read fast, small enough to sort in memory.
+ROWS_A_FILE = 250_000
+
+
+def encoded(spark: Any, usable: Any, words: Sequence[str], id_type: str, keep_text: bool, order: Sequence[str]) -> Any:
+    """Return the objects' columns with keyword ids in place of words, and the columns that order them."""
+    shared = spark.sparkContext.broadcast(list(words))
+    place = [name for name in order if name != "ts"]
+    text = ["text"] if keep_text else []
+
+    def number(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        vocabulary = Vocabulary(tuple(shared.value), np.zeros(len(shared.value), np.int64), 0)
+        encoder = Encoder(vocabulary)
+        for batch in batches:
+            at = batch.schema.get_field_index("words")
+            off, ids = encoder.lists(batch.column(at))
+            lists = pa.ListArray.from_arrays(pa.array(off), pa.array(ids, pa.int64()))
+            yield batch.set_column(at, pa.field("keyword_ids", lists.type), lists)
+
+    picked = usable.selectExpr(f"cast(id as {id_type}) id", "ts", "x", "y", "words", *text, *place)
+    schema = f"id {id_type}, ts bigint, x double, y double, keyword_ids array<bigint>"
+    schema += ", text string" * keep_text + "".join(f", {name} {_TYPES[name]}" for name in place)
+    return picked.mapInArrow(number, schema)
+
+
+_TYPES = {"source": "int", "block": "bigint", "row": "bigint"}
+
+
+def write_in_order(objects: Any, order: Sequence[str], rows: int, work: Path, out: Path) -> list[tuple[str, int]]:
+    """Sort objects over files by time and, within a time, by place in the input; return the files and their rows."""
+    files = max(1, -(-rows // ROWS_A_FILE))
+    columns = [name for name in objects.columns if name not in _TYPES]
+    ranged = objects.repartitionByRange(files, *order).sortWithinPartitions(*order)
+    ranged.select(*columns).write.parquet(str(work))
+    out.mkdir()
+    written: list[tuple[str, int]] = []
+    # Spark numbers its files by range, so the order of names is the order of time.
+    for part in sorted(work.glob("part-*.parquet")):
+        count = pq.read_metadata(part).num_rows
+        if count:
+            name = f"part-{len(written):05d}.parquet"
+            part.replace(out / name)
+            written.append((name, count))
+    return written
+
+
+def steady_timestamps(spark: Any, folder: Path, files: Sequence[tuple[str, int]], rate: float) -> tuple[int, int]:
+    """Replace the timestamps by a steady rate from 0 on, each file by itself in parallel; return the first and the last.
+
+    The n-th object has the time floor(n * 1000 / rate) ms.
+    """
+    starts = np.cumsum([0] + [rows for _, rows in files])
+    jobs = [(str(folder / name), int(start)) for (name, _), start in zip(files, starts, strict=False)]
+
+    def retime(job: tuple[str, int]) -> None:
+        path, start = job
+        table = pq.read_table(path)
+        number = np.arange(start, start + table.num_rows)
+        ts = pa.array(np.floor(number * (1000.0 / rate)).astype(np.int64))
+        at = table.schema.get_field_index("ts")
+        pq.write_table(table.set_column(at, "ts", ts), path + ".draft")
+        Path(path + ".draft").replace(path)
+
+    spark.sparkContext.parallelize(jobs, len(jobs)).foreach(retime)
+    return 0, int(np.floor((int(starts[-1]) - 1) * (1000.0 / rate)))

@@ -1,0 +1,169 @@
+"""A prepared data set: what the offline pipeline writes once and the online plane reads without Spark.
+
+    manifest.json        what is in the folder; written last, so a folder without it is unfinished
+    objects/*.parquet    id, ts, x, y, keyword_ids (and text, where it was kept), in time order, in order of file name
+    vocabulary.parquet   word, df: the most frequent word first, ties in alphabetical order; a word's place is its id
+    rejects.jsonl        records that could not be used, with their reasons
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streams.errors import DeclarationError, InputError
+from streams.geometry import Rect
+from streams.vocabulary import Vocabulary
+
+__all__ = [
+    "FORMAT",
+    "MANIFEST",
+    "OBJECTS",
+    "REJECTS",
+    "VERSION",
+    "VOCABULARY",
+    "Manifest",
+    "ObjectFile",
+    "load_manifest",
+    "load_vocabulary",
+    "object_paths",
+    "save_manifest",
+]
+
+FORMAT = "waterspout prepared data"
+VERSION = 1
+
+MANIFEST, OBJECTS, VOCABULARY, REJECTS = "manifest.json", "objects", "vocabulary.parquet", "rejects.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFile:
+    """One Parquet file of objects, by its path inside the folder, and how many it holds."""
+
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a prepared data set holds.
+
+    Attributes:
+        rows: the number of objects.
+        keywords: the sum of the objects' numbers of keywords.
+        space: the rectangle that contains all objects.
+        first_ts: the smallest timestamp, in milliseconds.
+        last_ts: the largest.
+        words: the number of words in the vocabulary.
+        id_type: ``int64`` or ``string``.
+        text: whether the objects keep their text.
+        synthetic_rate: objects a second of the timestamps that were made, or None where they are the source's own.
+        rejects: for each reason, the number of records that were rejected for it.
+        files: the files of objects, in time order.
+    """
+
+    rows: int
+    keywords: int
+    space: Rect
+    first_ts: int
+    last_ts: int
+    words: int
+    id_type: Literal["int64", "string"]
+    text: bool
+    synthetic_rate: float | None
+    rejects: Mapping[str, int]
+    files: tuple[ObjectFile, ...]
+
+    @property
+    def rejected(self) -> int:
+        """The number of records that could not be used."""
+        return sum(self.rejects.values())
+
+
+def save_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, under another name first, so that it is there whole or not at all."""
+    fields = asdict(manifest) | {"space": list(manifest.space.as_tuple())}
+    draft = folder / f".{MANIFEST}.draft"
+    draft.write_text(json.dumps({"format": FORMAT, "version": VERSION, **fields}, indent=2) + "\n", encoding="utf-8")
+    draft.replace(folder / MANIFEST)
+
+
+def load_manifest(folder: str | Path) -> Manifest:
+    """Read the manifest of a prepared data set.
+
+    Raises:
+        InputError: there is none, it is of another version, or it says something impossible.
+    """
+    path = Path(folder) / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(
+            f"{folder} has no {MANIFEST}, so it is no prepared data set, or preparing it did not finish; "
+            "make one with: waterspout prepare INPUT... --out DIR"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}); prepare the data set again") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f"{path} is not the manifest of a prepared data set: its 'format' is not '{FORMAT}'")
+    if found.get("version") != VERSION:
+        raise InputError(
+            f"{path} has version {found.get('version')!r}, but this program reads version {VERSION}; "
+            "prepare the data set again"
+        )
+    try:
+        return _manifest(found)
+    except (KeyError, TypeError, ValueError, DeclarationError) as error:
+        raise InputError(f"{path} is damaged ({error!r}); prepare the data set again") from error
+
+
+def _manifest(found: Mapping[str, Any]) -> Manifest:
+    """Make a manifest from its JSON, every field with its type checked."""
+    if found["id_type"] not in ("int64", "string"):
+        raise ValueError(f"id_type {found['id_type']!r}")
+    rate = found["synthetic_rate"]
+    return Manifest(
+        rows=int(found["rows"]),
+        keywords=int(found["keywords"]),
+        space=Rect(*map(float, found["space"])),
+        first_ts=int(found["first_ts"]),
+        last_ts=int(found["last_ts"]),
+        words=int(found["words"]),
+        id_type=found["id_type"],
+        text=bool(found["text"]),
+        synthetic_rate=None if rate is None else float(rate),
+        rejects={str(reason): int(count) for reason, count in found["rejects"].items()},
+        files=tuple(ObjectFile(str(file["path"]), int(file["rows"])) for file in found["files"]),
+    )
+
+
+def object_paths(folder: str | Path) -> list[Path]:
+    """Return the files of objects in time order, each of which is there."""
+    paths = [Path(folder) / file.path for file in load_manifest(folder).files]
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path} is named in {MANIFEST} but is missing; prepare the data set again")
+    return paths
+
+
+def load_vocabulary(folder: str | Path) -> Vocabulary:
+    """Read the vocabulary of a prepared data set, with the document frequencies that idf needs.
+
+    Raises:
+        InputError: the data set is unfinished, or its vocabulary is missing, damaged or not the manifest's.
+    """
+    manifest = load_manifest(folder)
+    path = Path(folder) / VOCABULARY
+    try:
+        table = pq.read_table(path, columns=["word", "df"])
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read ({error}); prepare the data set again") from error
+    if table.num_rows != manifest.words:
+        raise InputError(
+            f"{path} has {table.num_rows} words, but {MANIFEST} says {manifest.words}; prepare the data set again"
+        )
+    return Vocabulary(tuple(table["word"].to_pylist()), table["df"].to_numpy().astype("int64"), manifest.rows)
