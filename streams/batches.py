@@ -35,6 +35,7 @@ __all__ = [
     "RejectBatch",
     "TupleBatch",
     "batch_fields",
+    "plain_columns",
     "tuple_rows",
 ]
 
@@ -55,21 +56,28 @@ FOREVER = np.iinfo(np.int64).max
 NO_WINDOW = -1
 
 
+_PLAIN: dict[type[Any], tuple[str, ...]] = {}
+
+
+def plain_columns(cls: type[Any]) -> tuple[str, ...]:
+    """Return the columns of a batch that have one value a row; remembered, as every message asks."""
+    if cls not in _PLAIN:
+        ragged = {name for off, values in cls.RAGGED for name in (off, *values)}
+        _PLAIN[cls] = tuple(f.name for f in fields(cls) if f.name not in ragged)
+    return _PLAIN[cls]
+
+
 class _Columns:
     """Row operations over dataclass fields; `RAGGED` names the ragged columns of a class as (offsets, values)."""
 
     __slots__ = ()
     RAGGED: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def _plain(self) -> list[str]:
-        ragged = {name for off, values in self.RAGGED for name in (off, *values)}
-        return [f.name for f in fields(self) if f.name not in ragged]  # type: ignore[arg-type]
-
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
+        return len(getattr(self, plain_columns(type(self))[0]))
 
     def _rows(self, plain: Callable[[Any], Any], ragged: Callable[[Offsets, Any], tuple[Offsets, Any]]) -> Self:
-        made = {name: plain(getattr(self, name)) for name in self._plain()}
+        made = {name: plain(getattr(self, name)) for name in plain_columns(type(self))}
         for off_name, value_names in self.RAGGED:
             off = getattr(self, off_name)
             for name in value_names:
@@ -112,7 +120,7 @@ class _Columns:
         def joined(columns: list[Any]) -> Any:
             return Ids.concat(columns) if isinstance(columns[0], Ids) else np.concatenate(columns)
 
-        made = {name: joined([getattr(part, name) for part in parts]) for name in first._plain()}
+        made = {name: joined([getattr(part, name) for part in parts]) for name in plain_columns(cls)}
         for off_name, value_names in first.RAGGED:
             offsets = [getattr(part, off_name) for part in parts]
             made[off_name], _ = csr_concat([(off, np.empty(0, np.int8)) for off in offsets])

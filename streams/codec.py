@@ -19,7 +19,16 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 
-from streams.batches import AnswerBatch, Batch, MatchBatch, ObjectBatch, QueryBatch, RejectBatch, TupleBatch
+from streams.batches import (
+    AnswerBatch,
+    Batch,
+    MatchBatch,
+    ObjectBatch,
+    QueryBatch,
+    RejectBatch,
+    TupleBatch,
+    plain_columns,
+)
 from streams.columns import Ids
 from streams.errors import CodecError
 
@@ -31,8 +40,11 @@ VERSION = 1
 WIRE_TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls for cls in (ObjectBatch, QueryBatch, MatchBatch, AnswerBatch, RejectBatch)
 }
+_COLUMN_NAMES = {name: tuple(field.name for field in dataclass_fields(cls)) for name, cls in WIRE_TYPES.items()}
 _PREFIX = struct.Struct("<BI")
-_DTYPES = {code: np.dtype(code) for code in ("<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "<f8", "<f4", "|b1")}
+_DTYPES = {
+    code: np.dtype(code) for code in ("<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "<f8", "<f4", "|b1")
+}
 _PADDING = bytes(8)
 
 Buffers = list[bytes | memoryview]
@@ -79,7 +91,7 @@ def encode(parts: Sequence[Part], meta: Any = None) -> Buffers:
             kind, named = "TupleBatch", list(zip(batch.fields, batch.columns, strict=True))
         else:
             kind = type(batch).__name__
-            named = [(f.name, getattr(batch, f.name)) for f in dataclass_fields(batch)]
+            named = [(name, getattr(batch, name)) for name in _COLUMN_NAMES[kind]]
         columns = []
         for name, column in named:
             entry, raws = _column_buffers(name, column)
@@ -153,7 +165,7 @@ def _decode_column(name: str, code: str, rows: int, raws: list[memoryview]) -> A
 
 
 def _check_offsets(name: str, off: Any, size: int) -> None:
-    if len(off) == 0 or off[0] != 0 or off[-1] != size or (np.diff(off) < 0).any():
+    if len(off) == 0 or off[0] != 0 or off[-1] != size or (off[1:] < off[:-1]).any():
         raise CodecError(f"column '{name}' has offsets that do not fit its {size} values")
 
 
@@ -166,13 +178,13 @@ def _decode_batch(kind: str, named: dict[str, Any]) -> Batch:
         raise CodecError(f"unknown type of batch '{kind}'")
     batch: Batch = WIRE_TYPES[kind](**named)
     assert not isinstance(batch, TupleBatch)
-    ragged_values = {name for _, names in batch.RAGGED for name in names}
+    rows = len(batch)
     for off_name, value_names in batch.RAGGED:
         for name in value_names:
             _check_offsets(off_name, named[off_name], len(named[name]))
-    lengths = {
-        len(column) - (name in dict(batch.RAGGED)) for name, column in named.items() if name not in ragged_values
-    }
-    if len(lengths) > 1:
-        raise CodecError(f"a {kind} has columns of different lengths")
+        if len(named[off_name]) != rows + 1:
+            raise CodecError(f"a {kind} has {rows} rows but {len(named[off_name])} offsets")
+    for name in plain_columns(type(batch)):
+        if len(named[name]) != rows:
+            raise CodecError(f"a {kind} has columns of different lengths")
     return batch

@@ -14,8 +14,11 @@ __all__ = ["Conductor"]
 class Conductor:
     """Counts reports, grants epochs.
 
+    An epoch is complete when the spouts and the tasks at the end of the topology have reported it: everybody between
+    them must have worked on it by then. Reports of the others may come later, several together.
+
     Attributes:
-        acked: how many epochs are complete: every task has reported each of them.
+        acked: how many epochs are complete.
         limit: spouts may work on epochs below this.
         final: the final epoch, once it is known.
     """
@@ -27,7 +30,8 @@ class Conductor:
         self.final: int | None = None
         self._max_pending = settings.max_pending
         self._drain_epochs = settings.limits.drain_epochs
-        self._tasks = len(wiring.tasks)
+        self._conducted = wiring.conducted
+        self._unaccounted = {task.id for task in wiring.tasks}
         self._spouts = frozenset(task.id for task in wiring.spouts)
         self._reports: dict[int, int] = {}
         self._exhausted: dict[int, int] = {}
@@ -41,6 +45,11 @@ class Conductor:
     def done(self) -> bool:
         """Tell whether the final epoch is complete."""
         return self.final is not None and self.acked > self.final
+
+    @property
+    def accounted(self) -> bool:
+        """Tell whether every task has reported the final epoch: nothing of what they counted is missing."""
+        return not self._unaccounted
 
     @property
     def pending(self) -> int:
@@ -61,9 +70,13 @@ class Conductor:
             self._emitted[report.epoch] = self._emitted.get(report.epoch, 0) + report.counts.get("emitted", 0)
         if report.feedback:
             self._last_feedback = max(self._last_feedback, report.epoch)
+        if report.epoch == self.final:
+            self._unaccounted.discard(report.task)
+        if report.task not in self._conducted:
+            return []
         self._reports[report.epoch] = self._reports.get(report.epoch, 0) + 1
         completed = []
-        while self._reports.get(self.acked, 0) == self._tasks:
+        while self._reports.get(self.acked, 0) == len(self._conducted):
             del self._reports[self.acked]
             self.idle = self._emitted.pop(self.acked, 0) == 0
             completed.append(self.acked)

@@ -20,7 +20,7 @@ from topology.wiring import Wiring
 __all__ = ["LocalRuntime"]
 
 #: How long an idle topology sleeps before it looks for input again, at first and at most.
-IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST = 0.001, 0.1
+IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST = 0.001, 0.2
 
 
 class LocalRuntime:

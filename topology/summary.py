@@ -53,6 +53,7 @@ class Tally:
         self._clock = clock
         self._names = {task.id: task for task in wiring.tasks}
         self._spouts = {task.id for task in wiring.spouts}
+        self._evaluators = sum(task.component == EVALUATOR for task in wiring.tasks)
         self._started_at = clock()
         self._first_at: dict[int, float] = {}
         self._costs: dict[int, dict[int, float]] = {}
@@ -73,7 +74,10 @@ class Tally:
             own[name] += by
             self.totals[name] += by
         if self._names[report.task].component == EVALUATOR:
-            self._costs.setdefault(report.epoch, {})[report.task] = report.counts.get("cost", 0.0)
+            costs = self._costs.setdefault(report.epoch, {})
+            costs[report.task] = report.counts.get("cost", 0.0)
+            if len(costs) == self._evaluators:
+                self._weigh(self._costs.pop(report.epoch))
 
     def ack(self, epoch: int) -> None:
         """Hear that an epoch is complete."""
@@ -81,15 +85,17 @@ class Tally:
         self.epochs += 1
         self.seconds = now - self._started_at
         self.latency.add((now - self._first_at.pop(epoch, now)) * 1e3)
-        if costs := self._costs.pop(epoch, None):
-            total, peak = sum(costs.values()), max(costs.values())
-            self._cost_sum += total
-            self._cost_peak_sum += peak
-            if total:
-                imbalance = peak * len(costs) / total
-                self._imbalance.setdefault("start", imbalance)
-                self._imbalance["peak"] = max(self._imbalance.get("peak", 1.0), imbalance)
-                self._imbalance["end"] = imbalance
+
+    def _weigh(self, costs: dict[int, float]) -> None:
+        """Take the costs of all evaluators in one epoch."""
+        total, peak = sum(costs.values()), max(costs.values())
+        self._cost_sum += total
+        self._cost_peak_sum += peak
+        if total:
+            imbalance = peak * len(costs) / total
+            self._imbalance.setdefault("start", imbalance)
+            self._imbalance["peak"] = max(self._imbalance.get("peak", 1.0), imbalance)
+            self._imbalance["end"] = imbalance
 
     def summary(self) -> dict[str, Any]:
         """Return the summary file's object."""

@@ -82,6 +82,13 @@ class Wiring:
         return [edge for edge in self.edges if edge.source == component]
 
     @cached_property
+    def conducted(self) -> frozenset[int]:
+        """Return the tasks whose reports complete an epoch: spouts, and those that send nothing on within the epoch."""
+        sending = {edge.source for edge in self.edges if edge.lag == 0}
+        spouts = {task.id for task in self.spouts}
+        return frozenset(task.id for task in self.tasks if task.id in spouts or task.component not in sending)
+
+    @cached_property
     def spouts(self) -> tuple[TaskSpec, ...]:
         """Return the tasks of all spouts."""
         return tuple(t for t in self.tasks if self.topology.component(t.component).kind == "spout")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from streams.errors import RunError
 from topology.declaration import Topology
 from topology.failure import task_failure
+from topology.messages import Report
 from topology.ray_runtime.frames import (
     DATA,
     DRIVER,
@@ -21,7 +22,7 @@ from topology.ray_runtime.frames import (
     Grant,
     pack_message,
     pack_plain,
-    pack_report,
+    pack_reports,
     unpack_message,
     unpack_plain,
 )
@@ -30,6 +31,10 @@ from topology.task import Task
 from topology.wiring import Wiring, wire
 
 __all__ = ["TaskActor"]
+
+#: How many reports a task whose epochs the conductor need not hear of at once sends together.
+REPORTS_TOGETHER = 8
+FLUSH_SECONDS = 30.0
 
 
 class TaskActor:
@@ -44,6 +49,9 @@ class TaskActor:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._acked = 0
+        self._stopped = False
+        self._prompt = self._spec.id in self._wiring.conducted
+        self._reports: list[Report] = []
 
     def listen(self, host: str, token: bytes, generation: int) -> tuple[Address, int]:
         """Open a listener for a generation of the run, and forget an earlier one; return address and process id."""
@@ -73,42 +81,45 @@ class TaskActor:
                 self._task.operator.fail(epoch)
 
     def close(self) -> None:
-        """End: wait for the loop, close the operator, then the sockets."""
+        """End: stop the loop, close the operator, then the sockets."""
         with self._lock:
-            if self._thread is not None and self._task is not None and self._task.done:
-                self._thread.join(10)
-            if self._endpoint is not None:
-                self._endpoint.close()
-            if self._thread is not None:
+            self._stopped = True
+            if self._thread is not None and self._endpoint is not None:
+                self._endpoint.wake()
                 self._thread.join(10)
             if self._task is not None:
                 self._task.operator.close()
+            if self._endpoint is not None:
+                self._endpoint.close()
 
     # --- the loop --------------------------------------------------------------------------------------------------
 
     def _work(self, endpoint: Endpoint, task: Task) -> None:
         try:
-            while not task.done:
-                item = endpoint.inbox.get()
-                if isinstance(item, Lost):
-                    if item.source == DRIVER:
-                        return
-                    name = self._wiring.tasks[item.source].name
-                    raise RunError(f"lost the connection from {name}: {item.reason}")
-                self._take(item, task)
+            while not task.done and not self._stopped:
+                for item in endpoint.poll():
+                    self._take(item, task)
                 while task.ready():
                     self._step(endpoint, task)
+            endpoint.flush(FLUSH_SECONDS)
         except Exception as error:
             failure = task_failure(self._spec.name, task.next, error)
             with suppress(OSError):  # the driver is gone too: nobody is left to tell
                 lost = isinstance(error, OSError | RunError)
                 endpoint.send(DRIVER, FAILED, 0, task.next, pack_plain([failure.details, lost]))
+                endpoint.flush(FLUSH_SECONDS)
 
-    def _take(self, frame: Frame, task: Task) -> None:
-        if frame.kind == DATA:
-            task.accept(unpack_message(frame, self._spec.id))
-        elif frame.kind == GRANT:
-            grant = Grant(*unpack_plain(frame))
+    def _take(self, item: Frame | Lost, task: Task) -> None:
+        if isinstance(item, Lost):
+            if item.source == DRIVER:
+                self._stopped = True
+            elif not task.done:
+                name = self._wiring.tasks[item.source].name
+                raise RunError(f"lost the connection with {name}: {item.reason}")
+        elif item.kind == DATA:
+            task.accept(unpack_message(item, self._spec.id))
+        elif item.kind == GRANT:
+            grant = Grant(*unpack_plain(item))
             for epoch in range(self._acked, grant.acked):
                 task.operator.ack(epoch)
             self._acked = grant.acked
@@ -123,4 +134,7 @@ class TaskActor:
             sent += endpoint.send(message.target, DATA, message.lag, message.epoch, pack_message(message))
         counts["busy_ms"] = (time.perf_counter() - started) * 1e3  # type: ignore[index]
         counts["sent_bytes"] = sent  # type: ignore[index]
-        endpoint.send(DRIVER, REPORT, 0, report.epoch, pack_report(report))
+        self._reports.append(report)
+        if self._prompt or report.outputs or task.done or len(self._reports) >= REPORTS_TOGETHER:
+            endpoint.send(DRIVER, REPORT, 0, report.epoch, pack_reports(self._reports))
+            self._reports.clear()

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import queue
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +13,7 @@ from topology.conductor import Conductor
 from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
 from topology.messages import Report
 from topology.ray_runtime.actor import TaskActor
-from topology.ray_runtime.frames import DRIVER, FAILED, GRANT, REPORT, Grant, pack_plain, unpack_plain, unpack_report
+from topology.ray_runtime.frames import DRIVER, FAILED, GRANT, REPORT, Grant, pack_plain, unpack_plain, unpack_reports
 from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint, Lost
 from topology.wiring import Wiring
 
@@ -51,7 +50,7 @@ class RayRuntime:
 
     def run(self) -> None:
         """Run until the final epoch is complete; raise what an operator raised, with its task's name."""
-        owned = _connect(self._address)
+        owned = connect(self._address)
         try:
             endpoint = self._start()
             try:
@@ -120,23 +119,27 @@ class RayRuntime:
             if self.should_stop():
                 conductor.stop()
             waits = conductor.idle and conductor.pending == 0 and conductor.final is None
-            try:
-                item = endpoint.inbox.get(timeout=idle_seconds if waits else POLL_SECONDS)
-            except queue.Empty:
-                if waits:
-                    idle_seconds = min(idle_seconds * 2, IDLE_SECONDS_MOST)
-                    self._grant(endpoint, conductor)
-                continue
-            completed = self._take(item, conductor)
-            for epoch in completed:
-                self.on_ack(epoch, conductor.pending)
-            if completed and not conductor.idle:
-                idle_seconds = IDLE_SECONDS_FIRST
-            if completed and not (conductor.idle and conductor.pending == 0 and conductor.final is None):
+            if waits:
+                endpoint.poll(idle_seconds)  # nothing is under way: this sleeps
+                idle_seconds = min(idle_seconds * 2, IDLE_SECONDS_MOST)
                 self._grant(endpoint, conductor)
+                continue
+            acked = conductor.acked
+            for item in endpoint.poll(POLL_SECONDS):
+                for epoch in self._take(item, conductor):
+                    self.on_ack(epoch, conductor.pending)
+            if conductor.acked > acked:
+                idle_seconds = idle_seconds if conductor.idle else IDLE_SECONDS_FIRST
+                if not conductor.idle or conductor.pending:
+                    self._grant(endpoint, conductor)
+        while not conductor.accounted:
+            for item in endpoint.poll(POLL_SECONDS):
+                self._take(item, conductor)
 
     def _take(self, item: Any, conductor: Conductor) -> list[int]:
         if isinstance(item, Lost):
+            if conductor.done:
+                return []
             raise RunError(self._lost(item, conductor))
         if item.kind == FAILED:
             details, lost = unpack_plain(item)
@@ -146,9 +149,11 @@ class RayRuntime:
             self._tell_failure(conductor)
             raise TaskFailedError(name, item.epoch, details)
         assert item.kind == REPORT
-        report = unpack_report(item)
-        self.on_report(report)
-        return conductor.report(report)
+        completed: list[int] = []
+        for report in unpack_reports(item):
+            self.on_report(report)
+            completed += conductor.report(report)
+        return completed
 
     def _grant(self, endpoint: Endpoint, conductor: Conductor) -> None:
         conductor.grant()
@@ -199,7 +204,7 @@ def _node(_actor: Any = None) -> tuple[str, str]:
     return ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
 
 
-def _connect(address: str | None) -> bool:
+def connect(address: str | None) -> bool:
     """Join a cluster, or start one of our own on this machine; return whether it is ours to shut down."""
     if ray.is_initialized():
         return False

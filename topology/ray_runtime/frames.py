@@ -1,5 +1,6 @@
 """Messages, reports and grants as frames, and back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,20 +37,31 @@ def unpack_message(frame: Frame, target: int) -> Message:
     return Message(frame.source, target, frame.lag, frame.epoch, watermark, final, parts)  # type: ignore[arg-type]
 
 
-def pack_report(report: Report) -> Buffers:
-    """Return the body of a report."""
-    batches = [("output", output) for output in report.outputs if not isinstance(output, bytes)]
-    order = [None if isinstance(output, bytes) else 0 for output in report.outputs]
-    texts = [output for output in report.outputs if isinstance(output, bytes)]
-    return encode(batches, [dict(report.counts), report.exhausted, report.feedback, order, texts])
+def pack_reports(reports: Sequence[Report]) -> Buffers:
+    """Return the body of a frame with reports of consecutive epochs."""
+    parts: list[Any] = []
+    heads = []
+    for report in reports:
+        texts = []
+        for place, output in enumerate(report.outputs):
+            if isinstance(output, bytes):
+                texts.append([place, output])
+            else:
+                parts.append((report.epoch, output))
+        heads.append([report.epoch, dict(report.counts), report.exhausted, report.feedback, texts])
+    return encode(parts, heads)
 
 
-def unpack_report(frame: Frame) -> Report:
-    """Return the report of a frame."""
-    (counts, exhausted, feedback, order, texts), batches = decode(frame.body)
-    next_batch, next_text = iter(batches), iter(texts)
-    outputs: list[Any] = [next(next_text) if place is None else next(next_batch)[1] for place in order]
-    return Report(frame.source, frame.epoch, counts, exhausted, feedback, outputs)
+def unpack_reports(frame: Frame) -> list[Report]:
+    """Return the reports of a frame, their outputs in the order in which they were handed over."""
+    heads, parts = decode(frame.body)
+    reports = []
+    for epoch, counts, exhausted, feedback, texts in heads:
+        outputs: list[Any] = [batch for label, batch in parts if label == epoch]
+        for place, text in texts:
+            outputs.insert(place, text)
+        reports.append(Report(frame.source, epoch, counts, exhausted, feedback, outputs))
+    return reports
 
 
 def pack_plain(values: Any) -> Buffers:
