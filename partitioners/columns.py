@@ -25,8 +25,8 @@ __all__ = [
     "check_csr",
     "check_range",
     "column",
-    "held",
     "kernel",
+    "own_columns",
 ]
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ def column(values: ArrayLike, dtype: type[np.generic], ndim: int = 1) -> NDArray
     return array
 
 
-def held(plan: object, **columns: tuple[type[np.generic], int]) -> None:
+def own_columns(plan: object, **columns: tuple[type[np.generic], int]) -> None:
     """Make the named fields of a frozen plan read-only columns of (type, dimensions); the plan owns copies."""
     for name, (dtype, ndim) in columns.items():
         given = np.asarray(getattr(plan, name))

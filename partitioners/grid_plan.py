@@ -12,7 +12,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Floats, Ints, Offsets, Points, Regions, Workers, check_csr, check_range, held
+from partitioners.columns import (
+    Csr,
+    Floats,
+    Ints,
+    Offsets,
+    Points,
+    Regions,
+    Workers,
+    check_csr,
+    check_range,
+    own_columns,
+)
 from partitioners.fine_grid import FineGrid
 from partitioners.grid_routing import grid_points, grid_regions
 from partitioners.plan import check_plan, plan_kind
@@ -56,10 +67,12 @@ class GridPlan:
     owner: Workers = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        held(self, boxes=(np.int32, 2), part_off=(np.int32, 1), part_worker=(np.int32, 1), range_off=(np.int32, 1))
-        held(self, range_start=(np.int64, 1), range_part=(np.int32, 1), cost=(np.float64, 1))
+        own_columns(
+            self, boxes=(np.int32, 2), part_off=(np.int32, 1), part_worker=(np.int32, 1), range_off=(np.int32, 1)
+        )
+        own_columns(self, range_start=(np.int64, 1), range_part=(np.int32, 1), cost=(np.float64, 1))
         object.__setattr__(self, "owner", self._painted())
-        held(self, owner=(np.int32, 1))
+        own_columns(self, owner=(np.int32, 1))
         self.check()
 
     @classmethod

@@ -7,7 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partitioners.broadcast import scrambled
-from partitioners.columns import Csr, Floats, Ints, Offsets, Points, Regions, Workers, check_csr, check_range, held
+from partitioners.columns import (
+    Csr,
+    Floats,
+    Ints,
+    Offsets,
+    Points,
+    Regions,
+    Workers,
+    check_csr,
+    check_range,
+    own_columns,
+)
 from partitioners.fine_grid import MAX_CELLS, FineGrid
 from partitioners.plan import check_plan, plan_kind
 from streams.columns import csr_take, sorted_rows
@@ -46,10 +57,12 @@ class KeywordFirstPlan:
     owner: NDArray[np.int32] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        held(self, range_start=(np.int64, 1), box_off=(np.int32, 1), boxes=(np.int32, 2), box_worker=(np.int32, 1))
-        held(self, cost=(np.float64, 1), range_part=(np.int32, 1))
+        own_columns(
+            self, range_start=(np.int64, 1), box_off=(np.int32, 1), boxes=(np.int32, 2), box_worker=(np.int32, 1)
+        )
+        own_columns(self, cost=(np.float64, 1), range_part=(np.int32, 1))
         object.__setattr__(self, "owner", self._painted())
-        held(self, owner=(np.int32, 2))
+        own_columns(self, owner=(np.int32, 2))
         self.check()
 
     def _painted(self) -> NDArray[np.int32]:
