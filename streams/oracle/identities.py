@@ -1,4 +1,4 @@
-"""Dynamic objects: which records are states of the same object, and how long each state lasts."""
+"""Which rows have the same identifier; and of dynamic objects, how long each state lasts."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,25 @@ import numpy as np
 from streams.batches import OP_DELETE, ObjectBatch
 from streams.columns import Ids, Ints
 
-__all__ = ["Lifelines", "id_codes"]
+__all__ = ["Codes", "Lifelines"]
 
 
-def id_codes(ids: Ids) -> tuple[Ints, list[int | str]]:
-    """Return a code for each row and the identifier of each code; 7 and "7" are different identifiers."""
-    if ids.kind == "int":
-        distinct, codes = np.unique(ids.values, return_inverse=True)
-        return codes.astype(np.int64), distinct.tolist()
-    encoded = ids.values.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, Ids(ids.kind, encoded.dictionary).to_list()
+@dataclass(frozen=True, slots=True, eq=False)
+class Codes:
+    """A column of identifiers as small integers: `codes` has one a row, `names` the identifier of each code."""
+
+    codes: Ints
+    names: list[int | str]
+
+    @classmethod
+    def of(cls, ids: Ids) -> "Codes":
+        """Number the identifiers of a column; 7 and "7" are different ones."""
+        if ids.kind == "int":
+            distinct, codes = np.unique(ids.values, return_inverse=True)
+            return cls(codes.astype(np.int64), distinct.tolist())
+        encoded = ids.values.dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return cls(codes, Ids(ids.kind, encoded.dictionary).to_list())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +44,7 @@ class Lifelines:
     def of(cls, objects: ObjectBatch) -> "Lifelines":
         """Follow every object through its records."""
         n = len(objects)
-        codes, _ = id_codes(objects.ids)
+        codes = Codes.of(objects.ids).codes
         order = np.argsort(codes, kind="stable")
         same = codes[order[1:]] == codes[order[:-1]]
         leaves = np.full(n, n, np.int64)

@@ -1,0 +1,1 @@
+"""Makes the plain references next to this file importable from every test."""
