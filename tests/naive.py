@@ -34,9 +34,10 @@ class Naive:
 
     def lines(self):
         """Return the lines of a right results file, with one line for each timestamp that changes a knn or topk."""
-        return [line for q in self.queries for line in self._lines(q)]
+        return [line for q in self.queries for line in self.lines_of(q)]
 
-    def _lines(self, q):
+    def lines_of(self, q):
+        """Return the lines of one query."""
         kind, now = q["type"], q["ts"]
         if kind == "range" and q.get("continuous", True):
             found = [o for o in self.upserts() if q["ts"] <= o["ts"] < q["end"] and self.fits(q, o)]

@@ -72,10 +72,6 @@ class Answers:
             for now in oracle.instants(q) if q.type == TYPE_TERMS else (q.ts,):
                 self._due[code, now, form].append(q)
 
-    def due(self, code: int, ts: int, form: Form) -> bool:
-        """Tell whether a query of this identifier has such an answer to give at this time."""
-        return (code, ts, form) in self._due
-
     def claims(self, code: int, ts: int, value: Any) -> bool:
         """Tell whether a list of objects is the answer to a snapshot that has none yet."""
         key: Key = (code, ts, "objects")
@@ -86,12 +82,13 @@ class Answers:
 
     def add(self, code: int, name: int | str, ts: int, form: Form, value: Any) -> None:
         """Take a line."""
-        latest = self._latest.get((code, form), ts)
-        if ts < latest:
-            asked = self._due.get((code, ts, form))
-            kind = asked[0].result_type if asked else UNKNOWN
-            self._tally.add(kind, "out_of_order", name, ts, expected=f"ts >= {latest}", found=f"ts {ts}")
-        self._latest[code, form] = max(ts, latest)
+        asked = self._due.get((code, ts, form))
+        if asked:
+            latest = self._latest.get((code, form), ts)
+            if ts < latest:
+                kind = asked[0].result_type
+                self._tally.add(kind, "out_of_order", name, ts, expected=f"ts >= {latest}", found=f"ts {ts}")
+            self._latest[code, form] = max(ts, latest)
         self._found[code, ts, form].append(value)
 
     def compare(self, names: list[int | str]) -> None:
