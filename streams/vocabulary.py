@@ -7,22 +7,23 @@ n^2 / 2^63 for n of them (5e-8 for a million).
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streams.columns import Ints, Offsets, sorted_rows
-from streams.errors import InputError
-from streams.tokens import ROW_END, is_keyword, split_rows
+from streams.columns import Ints, Offsets
+from streams.errors import InputError, RunError
+from streams.tokens import is_keyword
+from streams.word_table import WordTable, distinct_rows
 
 __all__ = ["UNSEEN_BASE", "Encoder", "Vocabulary", "unseen_id"]
 
 #: Ids at or above this belong to words that the prepared vocabulary does not have.
 UNSEEN_BASE = 1 << 62
-_DROPPED, _ROW_END = -1, -2
+_DROPPED = -1
 
 #: How many words an encoder remembers before it starts afresh; a bound on memory, not on the number of words.
 MAX_REMEMBERED_WORDS = 2_000_000
@@ -70,56 +71,91 @@ class Vocabulary:
         return np.log(1.0 + self.documents / (1.0 + df))
 
 
-class _Table(dict[str, int]):
-    """Token to id, filled as tokens are met: what is no keyword becomes a marker."""
+class _Named(dict[str, int]):
+    """Keyword as given to id, filled as keywords are met."""
 
-    __slots__ = ("_ranks",)
+    __slots__ = ("_name",)
 
-    def __init__(self, ranks: dict[str, int]) -> None:
-        super().__init__({ROW_END: _ROW_END})
-        self._ranks = ranks
+    def __init__(self, name: Callable[[str], int]) -> None:
+        super().__init__()
+        self._name = name
 
-    def __missing__(self, token: str) -> int:
-        if is_keyword(token):
-            found = self._ranks.get(token)
-            found = unseen_id(token) if found is None else found
-        else:
-            found = _DROPPED
-        self[token] = found
+    def __missing__(self, keyword: str) -> int:
+        found = self[keyword] = self._name(keyword)
         return found
 
 
 class Encoder:
     """Turns columns of text or of keyword lists into ragged columns of ascending, distinct keyword ids.
 
-    It remembers the ids of the words it meets, at most `MAX_REMEMBERED_WORDS`.
+    Args:
+        vocabulary: gives its words their ranks; all others get hashed ids.
+        track_words: whether `new_words` tells which words were met.
+        remember: how many words to remember the ids of, each for texts, for keywords and for `new_words`; beyond
+            that the encoder starts afresh. A bound on memory, not on the number of words.
     """
 
-    def __init__(self, vocabulary: Vocabulary | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary | None = None,
+        *,
+        track_words: bool = False,
+        remember: int = MAX_REMEMBERED_WORDS,
+    ) -> None:
         self.vocabulary = vocabulary or Vocabulary()
         self._ranks = {word: rank for rank, word in enumerate(self.vocabulary.words)}
-        self._table = _Table(self._ranks)
+        self._track = track_words
+        self._remember = remember
+        self._told: set[int] = set()
+        self._new: dict[int, str] = {}
+        self._tokens = WordTable(self._token_id, remember)
+        self._keywords = _Named(self._keyword_id)
 
-    def texts(self, texts: Sequence[str]) -> tuple[Offsets, Ints]:
+    def _word_id(self, word: str) -> int:
+        found = self._ranks.get(word)
+        found = unseen_id(word) if found is None else found
+        if self._track and found not in self._told:
+            if len(self._new) >= self._remember:
+                raise RunError(
+                    f"{len(self._new)} new words wait to be asked for, the most an encoder keeps; "
+                    "call new_words() after each batch"
+                )
+            if len(self._told) >= self._remember:
+                self._told.clear()
+            self._told.add(found)
+            self._new[found] = word
+        return found
+
+    def _token_id(self, token: str) -> int:
+        return self._word_id(token) if is_keyword(token) else _DROPPED
+
+    def _keyword_id(self, keyword: str) -> int:
+        return self._word_id(keyword.casefold()) if keyword else _DROPPED
+
+    def new_words(self) -> list[tuple[int, str]]:
+        """Return (id, word) of the words met since the last call, for what must print words; empty unless they are tracked.
+
+        Each word is told once. Only after `remember` words may one be told again, because the encoder has forgotten
+        that it was; none is ever left out.
+        """
+        new, self._new = list(self._new.items()), {}
+        return new
+
+    def texts(self, texts: Sequence[str] | pa.StringArray) -> tuple[Offsets, Ints]:
         """Tokenise texts and return the keyword ids of each."""
-        if len(self._table) > MAX_REMEMBERED_WORDS:
-            self._table = _Table(self._ranks)
-        tokens = split_rows(texts)
-        ids = np.fromiter(map(self._table.__getitem__, tokens), np.int64, len(tokens))
-        row = np.cumsum(ids == _ROW_END)
-        keep = ids >= 0
-        return sorted_rows(row[keep], ids[keep], len(texts))
+        return self._tokens.rows(texts if isinstance(texts, pa.StringArray) else pa.array(texts, pa.string()))
 
     def words(self, words: Sequence[str]) -> Ints:
         """Return the ids of keywords as users give them: case-folded, otherwise taken whole."""
-        ranks = self._ranks
-        folded = [word.casefold() for word in words]
-        return np.array([ranks[w] if w in ranks else unseen_id(w) for w in folded], np.int64)
+        return np.array([self._word_id(word.casefold()) for word in words], np.int64)
 
     def lists(self, column: pa.ListArray) -> tuple[Offsets, Ints]:
-        """Return the keyword ids of each list of keywords; a null list is an empty one."""
+        """Return the keyword ids of each list of keywords; a null list is an empty one, an empty keyword is none."""
+        if len(self._keywords) > self._remember:
+            self._keywords.clear()
         column = column.fill_null([]) if column.null_count else column
         flat = column.flatten().dictionary_encode()
-        ids = self.words(flat.dictionary.to_pylist())
-        row = np.repeat(np.arange(len(column)), column.value_lengths().to_numpy(zero_copy_only=False))
-        return sorted_rows(row, ids[flat.indices.to_numpy(zero_copy_only=False)], len(column))
+        ids = np.fromiter(map(self._keywords.__getitem__, flat.dictionary.to_pylist()), np.int64, len(flat.dictionary))
+        off = np.zeros(len(column) + 1, np.int64)
+        np.cumsum(column.value_lengths().to_numpy(zero_copy_only=False), out=off[1:])
+        return distinct_rows(off, ids[flat.indices.to_numpy(zero_copy_only=False)])

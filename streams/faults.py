@@ -1,0 +1,59 @@
+"""Why records cannot be used: one reason a record, in a sentence that says what was found.
+
+Reasons are made for the rejected rows only; everything else stays in columns.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Faults", "shown"]
+
+#: How much of a value a reason repeats.
+_MOST_SHOWN = 60
+
+
+def shown(value: Any) -> str:
+    """Return a value as JSON, shortened, for a message."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        text = json.dumps(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+class Faults:
+    """The first reason against each record of a block."""
+
+    __slots__ = ("bad", "reasons")
+
+    def __init__(self, rows: int) -> None:
+        self.bad: NDArray[np.bool_] = np.zeros(rows, np.bool_)
+        self.reasons: dict[int, str] = {}
+
+    def note(self, rows: NDArray[np.bool_], reason: Callable[[int], str]) -> None:
+        """Give these rows a reason, unless they have one."""
+        for row in np.flatnonzero(rows & ~self.bad).tolist():
+            self.reasons[row] = reason(row)
+        self.bad |= rows
+
+    def note_row(self, row: int, reason: str) -> None:
+        """Give one row a reason, unless it has one."""
+        if not self.bad[row]:
+            self.bad[row] = True
+            self.reasons[row] = reason
+
+    @classmethod
+    def concat(cls, parts: list["Faults"]) -> "Faults":
+        """Put the faults of blocks one after the other."""
+        whole = cls(sum(len(part.bad) for part in parts))
+        base = 0
+        for part in parts:
+            whole.bad[base : base + len(part.bad)] = part.bad
+            whole.reasons.update((base + row, reason) for row, reason in part.reasons.items())
+            base += len(part.bad)
+        return whole

@@ -1,0 +1,172 @@
+"""Kernels that find words in UTF-8 text, number them, and sort ragged rows.
+
+The table of words is a set of flat arrays that `streams.vocabulary` owns:
+
+    slots   a power of two of word numbers, -1 where free; open addressing, linear probing, at most half full
+    hashes  for each word its 64-bit hash
+    ends    for each word the end of its bytes in `arena`; word w starts where word w - 1 ends
+    arena   the bytes of all words, one after the other
+    stamps  for each word the last text that had it, so that a text counts a word once
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.kernel import kernel
+
+__all__ = ["find_words", "rehash", "sort_rows"]
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Offsets = NDArray[np.int32]
+
+
+def _letters() -> Bytes:
+    """Map a byte of a text to itself in lower case where it is part of a word, to 0 where it separates words.
+
+    Bytes above 127 count as part of a word: a text with such bytes comes here only after it was split elsewhere.
+    """
+    letters = np.zeros(256, np.uint8)
+    for byte in range(256):
+        if byte >= 128 or chr(byte).isalnum():
+            letters[byte] = byte if byte >= 128 else ord(chr(byte).lower())
+    return letters
+
+
+_LETTERS = _letters()
+_BASIS = np.uint64(14695981039346656037)  # FNV-1a
+_PRIME = np.uint64(1099511628211)
+_INSERTION_SORT_UP_TO = 48
+
+
+@kernel
+def _slot(hashed: np.uint64, mask: int) -> np.int64:
+    """Spread a hash over the table: the low bits of FNV-1a alone cluster for short words."""
+    return np.int64((hashed ^ (hashed >> np.uint64(29))) & np.uint64(mask))
+
+
+@kernel
+def _number(
+    data: Bytes,
+    start: int,
+    stop: int,
+    hashed: np.uint64,
+    slots: Offsets,
+    hashes: NDArray[np.uint64],
+    ends: Ints,
+    arena: Bytes,
+    words: int,
+) -> int:
+    """Return the number of a word, which is `words` for one that was not there; it is now."""
+    mask = len(slots) - 1
+    slot = _slot(hashed, mask)
+    size = stop - start
+    while slots[slot] >= 0:
+        word = int(slots[slot])
+        if hashes[word] == hashed:
+            begin = ends[word - 1] if word else 0
+            if ends[word] - begin == size:
+                j = 0
+                while j < size and arena[begin + j] == _LETTERS[data[start + j]]:
+                    j += 1
+                if j == size:
+                    return word
+        slot = (slot + 1) & mask
+    used = ends[words - 1] if words else 0
+    for j in range(size):
+        arena[used + j] = _LETTERS[data[start + j]]
+    slots[slot] = words
+    hashes[words] = hashed
+    ends[words] = used + size
+    return words
+
+
+@kernel
+def find_words(
+    data: Bytes,
+    off: Ints,
+    first: int,
+    slots: Offsets,
+    hashes: NDArray[np.uint64],
+    ends: Ints,
+    arena: Bytes,
+    stamps: Ints,
+    words: int,
+    stamp: int,
+    found_off: Ints,
+    found: Offsets,
+) -> tuple[int, int]:
+    """Number the distinct words in texts `first` and on, adding those that are new.
+
+    Text r is ``data[off[r] : off[r + 1]]``; the numbers of its words go to ``found[found_off[r] : found_off[r + 1]]``.
+    Words of one byte are left out. Returns the text before which it stopped because the table might not have room for
+    it (the number of texts when all were done) and the number of words in the table.
+    """
+    rows = len(off) - 1
+    count = found_off[first]
+    for row in range(first, rows):
+        i, stop = off[row], off[row + 1]
+        used = ends[words - 1] if words else 0
+        if words + (stop - i) // 3 + 1 > len(ends) or used + (stop - i) > len(arena):
+            return row, words
+        while i < stop:
+            start = i
+            hashed = _BASIS
+            letter = _LETTERS[data[i]]
+            while letter != 0:
+                hashed = (hashed ^ np.uint64(letter)) * _PRIME
+                i += 1
+                letter = _LETTERS[data[i]] if i < stop else np.uint8(0)
+            i += 1
+            if i - start < 3:
+                continue
+            word = _number(data, start, i - 1, hashed, slots, hashes, ends, arena, words)
+            if word == words:
+                words += 1
+                stamps[word] = -1
+            if stamps[word] != stamp + row:
+                stamps[word] = stamp + row
+                found[count] = word
+                count += 1
+        found_off[row + 1] = count
+    return rows, words
+
+
+@kernel
+def rehash(slots: Offsets, hashes: NDArray[np.uint64], words: int) -> None:
+    """Fill an empty, larger table with the words that are known."""
+    mask = len(slots) - 1
+    for word in range(words):
+        slot = _slot(hashes[word], mask)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = word
+
+
+@kernel
+def sort_rows(off: Ints, values: Ints, out_off: Offsets, out: Ints) -> None:
+    """Write the non-negative values of each ragged row ascending and once each."""
+    count = 0
+    for row in range(len(off) - 1):
+        start = count
+        for i in range(off[row], off[row + 1]):
+            if values[i] >= 0:
+                out[count] = values[i]
+                count += 1
+        if count - start > _INSERTION_SORT_UP_TO:
+            out[start:count] = np.sort(out[start:count])
+        else:
+            for i in range(start + 1, count):
+                value = out[i]
+                j = i
+                while j > start and out[j - 1] > value:
+                    out[j] = out[j - 1]
+                    j -= 1
+                out[j] = value
+        kept = start
+        for i in range(start, count):
+            if kept == start or out[i] != out[kept - 1]:
+                out[kept] = out[i]
+                kept += 1
+        count = kept
+        out_off[row + 1] = count

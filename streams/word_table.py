@@ -1,0 +1,136 @@
+"""The words an encoder has met in texts: an open-addressing table over flat arrays, with an id for each word.
+
+A text goes through one kernel (`streams.token_kernels`); Python sees a word only once, to name its id.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.columns import Ints, Offsets
+from streams.token_kernels import find_words, rehash, sort_rows
+from streams.tokens import ROW_END, split_rows
+
+__all__ = ["WordTable", "distinct_rows"]
+
+_FIRST_WORDS = 1 << 12
+_BYTES_A_WORD = 16
+
+
+def distinct_rows(off: NDArray[np.integer], values: Ints) -> tuple[Offsets, Ints]:
+    """Return ragged rows with the non-negative values of each row ascending and once each."""
+    out_off, out = np.zeros(len(off), np.int32), np.empty(len(values), np.int64)
+    sort_rows(off.astype(np.int64), values, out_off, out)
+    return out_off, out[: out_off[-1]]
+
+
+class WordTable:
+    """Numbers words as they are met, and remembers the id of each.
+
+    Args:
+        name: gives the id of a word that was not met before; negative for a word that does not count.
+        limit: how many words (and 16 times as many bytes) it remembers before it starts afresh: a bound on memory,
+            not on the number of words. A single text may exceed it.
+    """
+
+    def __init__(self, name: Callable[[str], int], limit: int) -> None:
+        self._name = name
+        self._limit = limit
+        self._forget()
+
+    def __len__(self) -> int:
+        return self._words
+
+    def _forget(self) -> None:
+        size = min(_FIRST_WORDS, self._limit)
+        self._words = 0
+        self._stamp = 0
+        self._hashes = np.empty(size, np.uint64)
+        self._ends = np.empty(size, np.int64)
+        self._stamps = np.empty(size, np.int64)
+        self._ids = np.empty(size, np.int64)
+        self._arena = np.empty(size * _BYTES_A_WORD, np.uint8)
+        self._slots = np.full(_table_size(size), -1, np.int32)
+
+    def _make_room(self, words: int, size: int) -> None:
+        """Make room for so many more words and bytes: in a larger table, or in an empty one when the limit is reached."""
+        used = int(self._ends[self._words - 1]) if self._words else 0
+        if self._words and (self._words + words > self._limit or used + size > self._limit * _BYTES_A_WORD):
+            self._forget()
+            used = 0
+        if self._words + words > len(self._ends):
+            room = max(self._words + words, min(2 * len(self._ends), self._limit))
+            self._hashes = np.resize(self._hashes, room)
+            self._ends = np.resize(self._ends, room)
+            self._stamps = np.resize(self._stamps, room)
+            self._ids = np.resize(self._ids, room)
+            self._slots = np.full(_table_size(room), -1, np.int32)
+            rehash(self._slots, self._hashes, self._words)
+        if used + size > len(self._arena):
+            self._arena = np.resize(
+                self._arena, max(used + size, min(2 * len(self._arena), self._limit * _BYTES_A_WORD))
+            )
+
+    def rows(self, texts: pa.StringArray) -> tuple[Offsets, Ints]:
+        """Return the ids of the words of each text, ascending and distinct; a null text has none."""
+        data, off = _utf8(_split_beyond_ascii(texts))
+        rows = len(off) - 1
+        found_off = np.zeros(rows + 1, np.int64)
+        found = np.empty((len(data) + rows) // 3 + 1, np.int32)
+        ids = np.empty(len(found), np.int64)
+        row = 0
+        while row < rows:
+            known, first = self._words, row
+            row, self._words = find_words(
+                data, off, row, self._slots, self._hashes, self._ends, self._arena, self._stamps, known,
+                self._stamp, found_off, found,
+            )  # fmt: skip
+            self._name_words(known)
+            part = slice(int(found_off[first]), int(found_off[row]))
+            ids[part] = self._ids[found[part]]
+            if row < rows:
+                size = int(off[row + 1] - off[row])
+                self._make_room(size // 3 + 1, size)
+        self._stamp += rows
+        return distinct_rows(found_off, ids)
+
+    def _name_words(self, known: int) -> None:
+        begin = int(self._ends[known - 1]) if known else 0
+        for word in range(known, self._words):
+            end = int(self._ends[word])
+            self._ids[word] = self._name(self._arena[begin:end].tobytes().decode())
+            begin = end
+
+
+def _table_size(words: int) -> int:
+    """Return the power of two that leaves at least half of the slots free."""
+    return 1 << (2 * words - 1).bit_length()
+
+
+def _utf8(texts: pa.StringArray) -> tuple[NDArray[np.uint8], Ints]:
+    """Return the bytes of all texts and where each starts and ends."""
+    if len(texts) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = texts.buffers()
+    off = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4).astype(np.int64)
+    if data is None:
+        return np.empty(0, np.uint8), off
+    return np.frombuffer(data, np.uint8)[off[0] : off[-1]], off - off[0]
+
+
+def _split_beyond_ascii(texts: pa.StringArray) -> pa.StringArray:
+    """Replace each text that is not plain ASCII by its tokens with spaces between them.
+
+    What is a letter beyond ASCII, and what NFKC and case-folding make of it, Python knows and the kernel does not.
+    """
+    texts = texts.fill_null("") if texts.null_count else texts
+    plain = pc.string_is_ascii(texts)
+    if pc.all(plain, min_count=0).as_py():
+        return texts
+    rest = pc.invert(plain)
+    tokens = [token for token in split_rows(texts.filter(rest).to_pylist()) if len(token) > 1 or token == ROW_END]
+    split = " ".join(tokens).split(ROW_END)[:-1]
+    return pc.replace_with_mask(texts, rest, pa.array(split, pa.string()))
