@@ -1,5 +1,6 @@
 """Sinks that write files: results as JSON lines or Parquet, rejects as JSON lines."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,13 @@ __all__ = ["JsonlSink", "ParquetSink", "RejectsSink"]
 STDOUT = "-"
 
 
+def _folder_problem(path: Path) -> Iterator[tuple[str, str]]:
+    if path.is_dir():
+        yield "path", f"{path}: is a folder; give the path of a file"
+    elif not path.absolute().parent.is_dir():
+        yield "path", f"{path}: the folder {path.parent} does not exist"
+
+
 @dataclass
 class JsonlSink(Sink):
     """Writes results as JSON lines.
@@ -26,6 +34,10 @@ class JsonlSink(Sink):
     single: ClassVar = True
 
     path: Path
+
+    def check(self, _settings: Any, _parallelism: int) -> Iterator[tuple[str, str]]:
+        """Yield (key, what is wrong) for a file that cannot be written."""
+        yield from _folder_problem(self.path)
 
     def open(self, context: TaskContext) -> None:
         """Open the file."""
@@ -61,6 +73,10 @@ class ParquetSink(Sink):
 
     path: Path
 
+    def check(self, _settings: Any, _parallelism: int) -> Iterator[tuple[str, str]]:
+        """Yield (key, what is wrong) for a file that cannot be written."""
+        yield from _folder_problem(self.path)
+
     def open(self, context: TaskContext) -> None:
         """Open the file."""
         super().open(context)
@@ -86,6 +102,10 @@ class RejectsSink(Bolt):
     single: ClassVar = True
 
     path: Path
+
+    def check(self, _settings: Any, _parallelism: int) -> Iterator[tuple[str, str]]:
+        """Yield (key, what is wrong) for a file that cannot be written."""
+        yield from _folder_problem(self.path)
 
     def open(self, context: TaskContext) -> None:
         """Open the file."""

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from streams.object_files import read_objects
-from streams.query_files import read_queries
-from streams.query_ledger import QueryLedger
 
 from operators.operator import Emitter, Epoch, Inputs, Spout, State, TaskContext
 from operators.read_ahead import ReadAhead
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
+from streams.object_files import read_objects
 from streams.prepared import load_vocabulary
+from streams.query_files import read_queries
+from streams.query_ledger import QueryLedger
 from streams.vocabulary import Encoder, Vocabulary
 
 __all__ = ["ObjectFileSpout", "QueryFileSpout"]
@@ -51,8 +51,15 @@ class _FileSpout(Spout):
     """What both spouts do with their read-ahead."""
 
     timed = True
+    path: Path | tuple[Path, ...]
     _ahead: ReadAhead[Any]
     _context: TaskContext
+
+    def check(self, _settings: Any, _parallelism: int) -> Iterator[tuple[str, str]]:
+        """Yield (key, what is wrong) for files that are not there."""
+        for path in _paths(self.path):
+            if not path.is_file():
+                yield "path", f"{path}: {'is a folder' if path.is_dir() else 'no such file'}"
 
     def _emit_rejects(self, emit: Emitter) -> None:
         for rejects in self._ahead.rejects:

@@ -10,6 +10,8 @@ OPERATORS: dict[str, str] = {
     "range-evaluator": "operators.range_evaluator:RangeEvaluator",
     "count": "operators.sinks:CountSink",
     "collect": "operators.sinks:CollectSink",
+    "listen": "operators.sinks:ListenSink",
+    "sample": "operators.sinks:SampleSink",
     "jsonl": "operators.file_sinks:JsonlSink",
     "parquet": "operators.file_sinks:ParquetSink",
     "rejects": "operators.file_sinks:RejectsSink",

@@ -4,22 +4,25 @@ Results of one query may come from several evaluators in one epoch; a sink puts 
 """
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, ClassVar
 
 import numpy as np
 
 from operators.operator import Bolt, Emitter, Epoch, Inputs, TaskContext
 from streams.batches import Batch
 
-__all__ = ["CollectSink", "CountSink", "Sink"]
+__all__ = ["CollectSink", "CountSink", "ListenSink", "SampleSink", "Sink"]
 
 
 def in_time_order(inputs: Inputs) -> Iterator[Batch]:
-    """Yield one batch of each type, sorted by time where it has one."""
-    by_type: dict[type[Any], list[Any]] = {}
+    """Yield one batch of each type (of tuples: for each set of fields), sorted by time where it has one."""
+    alike: dict[tuple[type[Any], Any], list[Any]] = {}
     for arrival in inputs.arrivals:
-        by_type.setdefault(type(arrival.batch), []).append(arrival.batch)
-    for cls, batches in by_type.items():
+        batch = arrival.batch
+        alike.setdefault((type(batch), getattr(batch, "fields", None)), []).append(batch)
+    for (cls, _), batches in alike.items():
         joined = cls.concat(batches)
         if hasattr(joined, "ts") and (joined.ts[1:] < joined.ts[:-1]).any():
             joined = joined.take(np.argsort(joined.ts, kind="stable"))
@@ -53,3 +56,44 @@ class CollectSink(Sink):
     def write(self, batch: Any) -> None:
         """Hand a batch over."""
         self._context.output(batch)
+
+
+class ListenSink(CollectSink):
+    """As `collect`, next to a sink that counts: what it hears is not counted again."""
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Hand the results of an epoch over."""
+        for batch in in_time_order(inputs):
+            self.write(batch)
+
+
+@dataclass
+class SampleSink(Bolt):
+    """Keeps a few results, each as likely as any other, and hands them over at the end.
+
+    Options:
+        size: how many.
+    """
+
+    single: ClassVar = True
+
+    size: int = 10
+
+    def open(self, context: TaskContext) -> None:
+        """Start with none."""
+        self._context = context
+        self._random = np.random.default_rng(context.seed)
+        self._kept: list[tuple[float, Any]] = []
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Give each result a random rank and keep those that rank first."""
+        for batch in in_time_order(inputs):
+            ranks = self._random.random(len(batch))
+            for row in np.argsort(ranks)[: self.size].tolist():
+                self._kept.append((float(ranks[row]), batch.slice(row, row + 1)))
+            self._kept = sorted(self._kept, key=itemgetter(0))[: self.size]
+
+    def finish(self, emit: Emitter) -> None:
+        """Hand the sample over."""
+        for _, batch in self._kept:
+            self._context.output(batch)

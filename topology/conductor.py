@@ -39,7 +39,6 @@ class Conductor:
         self._emitted: dict[int, float] = {}
         self._stopping = False
         self.idle = False
-        self.grant()
 
     @property
     def done(self) -> bool:

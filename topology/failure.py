@@ -1,17 +1,25 @@
 """The end of a run that failed in an operator: the operator's own traceback, without the frames of the runtime."""
 
 import traceback
+from pathlib import Path
 
-from streams.errors import TaskFailedError
+from streams.errors import DeclarationError, InputError, TaskFailedError
 
-__all__ = ["task_failure"]
+_RUNTIME = Path(__file__).parent
+
+__all__ = ["is_users_fault", "task_failure"]
+
+
+def is_users_fault(error: BaseException) -> bool:
+    """Tell whether an error is about a file or a declaration: it already says what to do, and needs no traceback."""
+    return isinstance(error, InputError | DeclarationError)
 
 
 def task_failure(task: str, epoch: int, error: BaseException) -> TaskFailedError:
     """Describe an exception that left a task's step."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [i for i, frame in enumerate(frames) if not frame.filename.replace("\\", "/").endswith("topology/task.py")]
-    kept = frames[own[0] + (own[0] == 0 and len(own) > 1) :] if own else frames
+    own = next((i for i, frame in enumerate(frames) if not Path(frame.filename).is_relative_to(_RUNTIME)), 0)
+    kept = frames[own:]
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(kept)]
     lines += traceback.format_exception_only(error)
     return TaskFailedError(task, epoch, "".join(lines))

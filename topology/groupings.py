@@ -114,6 +114,8 @@ class _PlacedGrouping(Grouping):
 
     def divide(self, batch: Batch) -> list[Batch | None]:
         """Give each task its rows, in their order."""
+        if not len(batch):
+            return [None] * self.context.targets
         return split_by_place(batch, self.places(batch), self.context.targets)
 
 

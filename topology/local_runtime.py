@@ -12,7 +12,7 @@ from typing import Any
 
 from streams.errors import RunError
 from topology.conductor import Conductor
-from topology.failure import task_failure
+from topology.failure import is_users_fault, task_failure
 from topology.messages import Message, Report
 from topology.task import Task
 from topology.wiring import Wiring
@@ -57,6 +57,8 @@ class LocalRuntime:
                 try:
                     self._tasks[spec.id] = Task(self.wiring, spec)
                 except Exception as error:
+                    if is_users_fault(error):
+                        raise
                     raise task_failure(spec.name, -1, error) from error
             start = self._restore()
             self._loop(Conductor(self.wiring, start=start))
@@ -100,7 +102,7 @@ class LocalRuntime:
                 self._grant(conductor, spouts, ready)
 
     def _grant(self, conductor: Conductor, spouts: list[Task], ready: dict[int, Task]) -> None:
-        if conductor.grant() or not conductor.acked:
+        if conductor.grant():
             for spout in spouts:
                 spout.grant(conductor.limit, conductor.final)
                 if spout.ready():
@@ -122,6 +124,8 @@ class LocalRuntime:
             messages, report = task.step()
         except Exception as error:
             self._fail(conductor)
+            if is_users_fault(error):
+                raise
             raise task_failure(task.spec.name, task.next, error) from error
         report.counts["busy_ms"] = (time.perf_counter() - started) * 1e3  # type: ignore[index]
         if task.ready():

@@ -21,8 +21,11 @@ _COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
 MAX_BYTES = 16 << 20
 
 
-def load_topology(path: Path, settings: Sequence[str] = ()) -> Topology:
-    """Read a topology from a file; `settings` are overrides such as ``bolt.evaluator.parallelism=8``."""
+def load_topology(path: Path, settings: Sequence[str] = (), *, check: bool = True) -> Topology:
+    """Read a topology from a file; `settings` are overrides such as ``bolt.evaluator.parallelism=8``.
+
+    Without `check` the parts are looked at but not the whole, for a caller who is about to change it.
+    """
     try:
         if path.stat().st_size > MAX_BYTES:
             raise InputError(f"{path}: {path.stat().st_size} bytes are too many for a topology (at most {MAX_BYTES})")
@@ -31,11 +34,16 @@ def load_topology(path: Path, settings: Sequence[str] = ()) -> Topology:
         raise InputError(f"{path}: no such file; give the path of a topology file (TOML)") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as a topology file (TOML, UTF-8): {error}") from None
-    return parse_topology(text, settings, base=path.parent, source=str(path))
+    return parse_topology(text, settings, base=path.parent, source=str(path), check=check)
 
 
 def parse_topology(
-    text: str, settings: Sequence[str] = (), *, base: Path | None = None, source: str = "<topology>"
+    text: str,
+    settings: Sequence[str] = (),
+    *,
+    base: Path | None = None,
+    source: str = "<topology>",
+    check: bool = True,
 ) -> Topology:
     """Make a topology from TOML text, and check it."""
     try:
@@ -45,7 +53,8 @@ def parse_topology(
     try:
         apply_settings(tables, settings)
         topology = _from_tables(tables, base)
-        validate(topology)
+        if check:
+            validate(topology)
     except InvalidTopologyError as error:
         located = (_located(problem, text, source) for problem in error.problems)
         raise DeclarationError("\n".join(located)) from None
@@ -74,8 +83,8 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
             found = table + _split(key["key"])
         else:
             continue
-        depth = len(found)
-        if depth > best_depth and path[:depth] == found:
+        depth = min(len(found), len(path))
+        if depth > best_depth and path[:depth] == found[:depth]:
             best, best_depth = number, depth
     return best
 

@@ -9,9 +9,7 @@ import threading
 import time
 from contextlib import suppress
 
-from streams.errors import RunError
 from topology.declaration import Topology
-from topology.failure import task_failure
 from topology.messages import Report
 from topology.ray_runtime.frames import (
     DATA,
@@ -19,7 +17,10 @@ from topology.ray_runtime.frames import (
     FAILED,
     GRANT,
     REPORT,
+    Failure,
     Grant,
+    PeerLostError,
+    describe_failure,
     pack_message,
     pack_plain,
     pack_reports,
@@ -61,14 +62,14 @@ class TaskActor:
             self._endpoint = Endpoint(host, token, generation, self._max_frame_bytes, self._spec.id)
             return self._endpoint.address, os.getpid()
 
-    def start(self, addresses: dict[int, Address], local_tasks: frozenset[int]) -> str | None:
+    def start(self, addresses: dict[int, Address], local_tasks: frozenset[int]) -> Failure | None:
         """Connect to those who get messages from here, make the task, and work; return what the operator's start raised."""
         with self._lock:
             assert self._endpoint is not None, "start before listen"
             try:
                 self._task = Task(self._wiring, self._spec, local_tasks)
             except Exception as error:  # an operator that cannot open: the driver ends the run with its traceback
-                return task_failure(self._spec.name, -1, error).details
+                return describe_failure(self._spec.name, -1, error)
             self._endpoint.connect(addresses)
             self._thread = threading.Thread(target=self._work, args=(self._endpoint, self._task), daemon=True)
             self._thread.start()
@@ -103,10 +104,9 @@ class TaskActor:
                     self._step(endpoint, task)
             endpoint.flush(FLUSH_SECONDS)
         except Exception as error:
-            failure = task_failure(self._spec.name, task.next, error)
             with suppress(OSError):  # the driver is gone too: nobody is left to tell
-                lost = isinstance(error, OSError | RunError)
-                endpoint.send(DRIVER, FAILED, 0, task.next, pack_plain([failure.details, lost]))
+                failure = describe_failure(self._spec.name, task.next, error)
+                endpoint.send(DRIVER, FAILED, 0, task.next, pack_plain(failure))
                 endpoint.flush(FLUSH_SECONDS)
 
     def _take(self, item: Frame | Lost, task: Task) -> None:
@@ -115,7 +115,7 @@ class TaskActor:
                 self._stopped = True
             elif not task.done:
                 name = self._wiring.tasks[item.source].name
-                raise RunError(f"lost the connection with {name}: {item.reason}")
+                raise PeerLostError(f"lost the connection with {name}: {item.reason}")
         elif item.kind == DATA:
             task.accept(unpack_message(item, self._spec.id))
         elif item.kind == GRANT:

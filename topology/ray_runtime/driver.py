@@ -8,12 +8,23 @@ from contextlib import suppress
 from dataclasses import astuple
 from typing import Any
 
-from streams.errors import RunError, TaskFailedError
+from streams.errors import RunError
 from topology.conductor import Conductor
 from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
 from topology.messages import Report
 from topology.ray_runtime.actor import TaskActor
-from topology.ray_runtime.frames import DRIVER, FAILED, GRANT, REPORT, Grant, pack_plain, unpack_plain, unpack_reports
+from topology.ray_runtime.frames import (
+    DRIVER,
+    FAILED,
+    GRANT,
+    LOST,
+    REPORT,
+    Grant,
+    failure_error,
+    pack_plain,
+    unpack_plain,
+    unpack_reports,
+)
 from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint, Lost
 from topology.wiring import Wiring
 
@@ -92,9 +103,9 @@ class RayRuntime:
             reached = {**{target: addresses[target] for target in targets}, DRIVER: endpoint.address}
             local = frozenset(other.id for other in self.wiring.tasks if nodes[other.id][0] == nodes[task.id][0])
             started.append(self._actors[task.id].start.remote(reached, local))
-        for task, details in zip(self.wiring.tasks, self._get(started, seconds), strict=True):
-            if details is not None:
-                raise TaskFailedError(task.name, -1, details)
+        for task, failure in zip(self.wiring.tasks, self._get(started, seconds), strict=True):
+            if failure is not None:
+                raise failure_error(task.name, -1, failure)
         endpoint.connect({spout: addresses[spout] for spout in self._spouts})
         return endpoint
 
@@ -142,12 +153,11 @@ class RayRuntime:
                 return []
             raise RunError(self._lost(item, conductor))
         if item.kind == FAILED:
-            details, lost = unpack_plain(item)
-            name = self.wiring.tasks[item.source].name
-            if lost and (dead := self._dead()):
-                raise RunError(f"{dead} died while epochs {conductor.acked} to {conductor.limit - 1} were under way")
+            failure = unpack_plain(item)
+            if failure[0] == LOST:
+                raise RunError(self._lost(Lost(item.source, failure[1]), conductor))
             self._tell_failure(conductor)
-            raise TaskFailedError(name, item.epoch, details)
+            raise failure_error(self.wiring.tasks[item.source].name, item.epoch, failure)
         assert item.kind == REPORT
         completed: list[int] = []
         for report in unpack_reports(item):

@@ -1,0 +1,80 @@
+"""Draw subscriptions from the shipped data, as people near these places would word them.
+
+    python examples/make_subscriptions.py OUT.jsonl.gz
+
+Each takes the place and some words of a random record. The shipped `data/subscriptions.jsonl.gz` was made by this script.
+"""
+
+import csv
+import gzip
+import json
+import random
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from streams.tokens import tokenise
+
+DATA = Path(__file__).parent / "data"
+HOUR_MS = 3_600_000
+
+
+def records(name: str) -> list[dict[str, str]]:
+    """Read a shipped file."""
+    with gzip.open(DATA / name, "rt", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def milliseconds(text: str) -> int:
+    """Return ISO 8601 as milliseconds; without a zone it is UTC."""
+    when = datetime.fromisoformat(text)
+    return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def subscription(number: int, record: dict[str, str], start: int, rng: random.Random) -> dict[str, Any]:
+    """Ask for some words of a record around its place."""
+    words = sorted(word for word in tokenise(record["text"]) if word.isalpha())
+    x, y = float(record["lon"]), float(record["lat"])
+    size = round(rng.uniform(0.5, 4.0), 2)
+    circle = {"circle": [round(x, 3), round(y, 3), size]}
+    rect = {"rect": [round(x - size, 3), round(y - size / 2, 3), round(x + size, 3), round(y + size / 2, 3)]}
+    line: dict[str, Any] = {
+        "op": "register",
+        "id": f"sub-{number}",
+        "ts": start,
+        "type": "range",
+        "region": circle if rng.random() < 0.5 else rect,
+        "keywords": rng.sample(words, min(len(words), rng.choice([1, 1, 2, 2, 3]))),
+        "match": "any" if rng.random() < 0.2 else "all",
+    }
+    if rng.random() < 0.1:
+        line["ttl"] = 6 * HOUR_MS
+    return line
+
+
+def subscriptions(count: int = 4_000, seed: int = 1) -> list[dict[str, Any]]:
+    """Return the operations in the order of time: most registrations before the first record, some later, some ended."""
+    rng = random.Random(seed)
+    sources = [records("flights_one_day.csv.gz"), records("earthquakes_week.csv.gz")]
+    lines = []
+    for number in range(count):
+        source = rng.choice(sources)
+        record = rng.choice(source)
+        first, last = milliseconds(source[0]["ts"]), milliseconds(source[-1]["ts"])
+        start = rng.randrange(first, last) if rng.random() < 0.2 else milliseconds(sources[0][0]["ts"]) - HOUR_MS
+        lines.append(subscription(number, record, start, rng))
+        if rng.random() < 0.05 and "ttl" not in lines[-1]:
+            end = rng.randrange(max(start, first), last + 1)
+            lines.append({"op": "unregister", "id": f"sub-{number}", "ts": end})
+    return sorted(lines, key=lambda line: line["ts"])
+
+
+def main(out: str) -> None:
+    """Write the file; the same seed gives the same bytes."""
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in subscriptions())
+    Path(out).write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,96 @@
+"""How far spouts may go, and when a run ends."""
+
+import pytest
+from operators_for_tests import Numbers, Tagged
+
+from streams.errors import RunError
+from topology import TopologyBuilder
+from topology.conductor import Conductor
+from topology.messages import Report
+from topology.wiring import wire
+
+
+def conductor(max_pending=3, drain=5):
+    builder = TopologyBuilder("t", max_pending=max_pending, limits={"drain_epochs": drain})
+    builder.spout("numbers", Numbers)
+    builder.bolt("middle", Tagged).shuffle("numbers")
+    builder.bolt("sink", "count").global_("middle")
+    made = Conductor(wire(builder.build()))
+    made.grant()
+    return made
+
+
+def spout(epoch, **kwargs):
+    return Report(0, epoch, {"emitted": kwargs.pop("emitted", 1)}, **kwargs)
+
+
+def test_conductor_bounds_pending_epochs():
+    """No more than max_pending epochs are granted beyond the complete ones."""
+    c = conductor(max_pending=3)
+    assert c.limit == 3
+    for epoch in range(5):
+        c.report(spout(epoch))
+        assert c.report(Report(2, epoch)) == [epoch]
+        c.grant()
+        assert c.limit == epoch + 1 + 3
+        assert c.pending == 3
+
+
+def test_epoch_completes_without_reports_from_the_middle():
+    """Spouts and ends complete an epoch: whoever is between them must have worked on it."""
+    c = conductor()
+    c.report(spout(0))
+    assert c.acked == 0
+    c.report(Report(2, 0))
+    assert c.acked == 1
+
+
+def test_epochs_complete_in_order():
+    """An epoch is not acked before the ones below it."""
+    c = conductor()
+    c.report(spout(0))
+    c.report(spout(1))
+    assert c.report(Report(2, 1)) == []
+    assert c.report(Report(2, 0)) == [0, 1]
+
+
+def test_final_epoch_comes_after_exhaustion():
+    """When the spout is dry and its last epoch complete, the next epoch that nobody has begun is the final one."""
+    c = conductor(max_pending=2)
+    c.report(spout(0, exhausted=True))
+    c.report(Report(2, 0))
+    assert c.grant()
+    assert (c.final, c.limit) == (2, 3)
+    assert not c.done
+
+
+def test_stop_makes_the_next_grant_final():
+    """Somebody who asks to stop gets a final epoch at once."""
+    c = conductor()
+    c.stop()
+    c.grant()
+    assert c.final == 3
+
+
+def test_feedback_delays_the_final_epoch():
+    """While feedback is under way the run does not end."""
+    c = conductor(max_pending=1)
+    c.report(spout(0, exhausted=True))
+    c.report(Report(2, 0, feedback=1))
+    c.grant()
+    assert c.final is None
+    for epoch in (1, 2):
+        c.report(spout(epoch, exhausted=True))
+        c.report(Report(2, epoch))
+        c.grant()
+    assert c.final is not None
+
+
+def test_feedback_that_never_rests_is_an_error():
+    """A loop without an end is reported, not run for ever."""
+    c = conductor(max_pending=1, drain=5)
+    with pytest.raises(RunError, match="feedback has not come to rest"):
+        for epoch in range(20):
+            c.report(spout(epoch, exhausted=True))
+            c.report(Report(2, epoch, feedback=1))
+            c.grant()

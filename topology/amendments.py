@@ -1,0 +1,93 @@
+"""What the command line changes in a topology: its sources, its sink, a file for rejects, a listener for results."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.errors import DeclarationError
+from topology.declaration import Component, Input, Topology
+from topology.references import resolve
+from topology.wiring import output_streams
+
+__all__ = ["result_sink", "source_of", "with_listener", "with_rejects", "with_results", "with_source"]
+
+REJECTS = "rejects"
+
+
+def _replace(topology: Topology, change: Callable[[Component], Component]) -> Topology:
+    return dataclasses.replace(topology, components=tuple(change(component) for component in topology.components))
+
+
+def source_of(topology: Topology, pace: str) -> Component:
+    """Return the spout of objects (``leads``) or of queries (``follows``)."""
+    what = {"leads": "objects", "follows": "queries"}[pace]
+    for component in topology.components:
+        if component.kind == "spout":
+            path = (component.kind, component.name, "operator")
+            operator = resolve(component.operator, path, topology.base, component.classes)
+            if getattr(operator, "pace", None) == pace:
+                return component
+    raise DeclarationError(f"the topology '{topology.settings.name}' has no spout that reads {what} from a file")
+
+
+def with_source(topology: Topology, pace: str, path: Path) -> Topology:
+    """Read objects or queries from another file."""
+    name = source_of(topology, pace).name
+    options = {"path": str(path.absolute())}
+    return _replace(
+        topology,
+        lambda c: dataclasses.replace(c, options={**c.options, **options}) if c.name == name else c,
+    )
+
+
+def result_sink(topology: Topology) -> Component:
+    """Return the bolt at which results end: the one named 'sink', or the only one that nobody reads."""
+    read = {i.component for component in topology.components for i in component.inputs}
+    ends = [c for c in topology.components if c.kind == "bolt" and c.name not in read]
+    named = [c for c in ends if c.name == "sink"] or ends
+    if len(named) != 1:
+        found = ", ".join(c.name for c in ends) or "none"
+        raise DeclarationError(f"which bolt do results end at? Name one 'sink'; candidates: {found}")
+    return named[0]
+
+
+def with_results(topology: Topology, path: str) -> Topology:
+    """Write results to a file (Parquet by its ending, else JSON lines), or to standard output for ``-``."""
+    name = result_sink(topology).name
+    operator = "parquet" if path.endswith(".parquet") else "jsonl"
+    options = {"path": path if path == "-" else str(Path(path).absolute())}
+    return _replace(
+        topology,
+        lambda c: dataclasses.replace(c, operator=operator, parallelism=1, options=options) if c.name == name else c,
+    )
+
+
+def with_rejects(topology: Topology, path: Path) -> Topology:
+    """Write records that could not be used to a file."""
+    inputs = []
+    for component in topology.components:
+        key = (component.kind, component.name, "operator")
+        operator = resolve(component.operator, key, topology.base, component.classes)
+        if REJECTS in output_streams(component, operator):
+            inputs.append(Input(component.name, REJECTS, "global"))
+    if not inputs:
+        raise DeclarationError("no component of this topology has a stream of rejects, so none can be written")
+    bolt = Component(
+        _free_name(topology, REJECTS), "bolt", "rejects", inputs=tuple(inputs), options={"path": str(path.absolute())}
+    )
+    return dataclasses.replace(topology, components=(*topology.components, bolt))
+
+
+def with_listener(topology: Topology, name: str, operator: str, **options: object) -> Topology:
+    """Add a bolt that reads what the sink reads."""
+    sink = result_sink(topology)
+    inputs = tuple(dataclasses.replace(item, grouping="global", fields=(), using=None) for item in sink.inputs)
+    bolt = Component(_free_name(topology, name), "bolt", operator, inputs=inputs, options=options)
+    return dataclasses.replace(topology, components=(*topology.components, bolt))
+
+
+def _free_name(topology: Topology, name: str) -> str:
+    taken = {component.name for component in topology.components}
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,58 @@
+"""``bench``: run one benchmark, print its table, and say which goals it meets."""
+
+import importlib
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import BENCHMARKS, Options, Report
+from streams.errors import DeclarationError, did_you_mean
+
+__all__ = ["bench"]
+
+
+def bench(
+    name: Annotated[str | None, typer.Argument(help="Which benchmark; see --list.")] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A minute's version.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of synthetic data.")] = 1,
+    data: Annotated[Path | None, typer.Option("--data", help="A real file, where the benchmark takes one.")] = None,
+    queries: Annotated[
+        int | None, typer.Option("--queries", min=1, help="How many queries, where there are any.")
+    ] = None,
+) -> None:
+    """Run a benchmark and print a table, always next to a baseline in the same run."""
+    if show_list:
+        for known, (_, line) in BENCHMARKS.items():
+            typer.echo(f"{known:16} {line}")
+        return
+    if name is None or name not in BENCHMARKS:
+        found = f"unknown benchmark '{name}'{did_you_mean(name, BENCHMARKS)}" if name else "which benchmark?"
+        raise DeclarationError(f"{found}; expected one of: {', '.join(BENCHMARKS)}")
+    if data is not None and not data.is_file():
+        raise DeclarationError(f"--data {data}: no such file")
+    module = importlib.import_module(BENCHMARKS[name][0])
+    report: Report = module.run(Options(quick=quick, seed=seed, data=data, queries=queries))
+    _print(report)
+    if as_json:
+        typer.echo(json.dumps(report.as_json()))
+
+
+def _print(report: Report) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"bench {report.name}: {report.data}, seed {report.seed}", markup=False)
+    table = Table(*report.columns, box=None, padding=(0, 3, 0, 0))
+    for row in report.rows:
+        table.add_row(*row)
+    console.print(table)
+    for note in report.notes:
+        console.print(note, markup=False)
+    for goal in report.as_json()["goals"]:
+        bound = f">= {goal['at_least']:g}" if "at_least" in goal else f"<= {goal['at_most']:g}"
+        verdict = "met" if goal["met"] else "MISSED"
+        console.print(f"{verdict:7} {goal['figure']} = {goal['value']:,.4g} (goal {bound})", markup=False)

@@ -1,0 +1,22 @@
+"""Logs of the command line: readable on a terminal, JSON lines where asked for; always on standard error."""
+
+import sys
+
+import structlog
+
+__all__ = ["configure_logs"]
+
+
+def configure_logs(as_json: bool) -> None:
+    """Send structlog's events to standard error."""
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

@@ -1,0 +1,172 @@
+"""``run``, ``validate`` and ``verify``."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import structlog
+import typer
+from rich.console import Console
+
+from streams.comparison import explain
+from streams.errors import DeclarationError, InputError
+from topology.amendments import with_listener, with_rejects, with_results, with_source
+from topology.cli.logs import configure_logs
+from topology.cli.progress import progress_line
+from topology.cli.showcase import print_alerts
+from topology.cli.stopping import stop_on_interrupt
+from topology.cli.summary_table import print_summary
+from topology.declaration import Topology
+from topology.run import run as run_topology
+from topology.toml import load_topology
+from topology.validation import validate as validate_topology
+from topology.verification import verified_run
+from topology.wiring import wire
+
+__all__ = ["run", "validate", "verify"]
+
+log = structlog.get_logger()
+
+TopologyFile = Annotated[Path, typer.Argument(metavar="TOPOLOGY.toml", help="The topology's declaration.")]
+ObjectsFile = Annotated[Path | None, typer.Option("--objects", help="Read objects from this file instead.")]
+QueriesFile = Annotated[Path | None, typer.Option("--queries", help="Read query operations from this file instead.")]
+ResultsFile = Annotated[
+    str | None, typer.Option("--results", help="Write results here: JSONL, Parquet by its ending, or - for stdout.")
+]
+RejectsFile = Annotated[Path | None, typer.Option("--rejects", help="Write records that cannot be used here (JSONL).")]
+SummaryFile = Annotated[Path | None, typer.Option("--summary", help="Write the summary here (JSON).")]
+RuntimeName = Annotated[str | None, typer.Option("--runtime", help="local or ray; default: as declared.")]
+RayAddress = Annotated[str | None, typer.Option("--address", help="An existing Ray cluster.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, e.g. bolt.evaluator.parallelism=8."),
+]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Logs as JSON lines.")]
+Show = Annotated[int, typer.Option("--show", min=0, help="At the end, tell so many results in words.")]
+
+
+def _load(
+    topology: Path,
+    overrides: list[str] | None,
+    runtime: str | None,
+    address: str | None,
+    objects: Path | None,
+    queries: Path | None,
+) -> Topology:
+    settings = list(overrides or ())
+    if runtime is not None:
+        settings.append(f"topology.runtime={json.dumps(runtime)}")
+    if address is not None:
+        settings.append(f"topology.address={json.dumps(address)}")
+    for name, path in (("--objects", objects), ("--queries", queries)):
+        if path is not None and not path.is_file():
+            raise InputError(f"{name} {path}: no such file")
+    loaded = load_topology(topology, settings, check=objects is None and queries is None)
+    if objects is not None:
+        loaded = with_source(loaded, "leads", objects)
+    if queries is not None:
+        loaded = with_source(loaded, "follows", queries)
+    if objects is not None or queries is not None:
+        validate_topology(loaded)
+    return loaded
+
+
+def _check_writable(path: Path, option: str) -> None:
+    if path.is_dir():
+        raise InputError(f"{option} {path}: is a folder; give the path of a file")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{option} {path}: the folder {path.parent} does not exist")
+
+
+def _amend(topology: Topology, results: str | None, rejects: Path | None, summary: Path | None) -> Topology:
+    for path, option in ((results, "--results"), (rejects, "--rejects"), (summary, "--summary")):
+        if path is not None and path != "-":
+            _check_writable(Path(path), option)
+    if results is not None:
+        topology = with_results(topology, results)
+    return with_rejects(topology, rejects) if rejects is not None else topology
+
+
+def _write_bytes(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, results: str | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps(summary, indent=2) + "\n", "utf-8")
+    log.info("run_finished", topology=topology.settings.name, objects=summary["objects"], results=summary["results"])
+    print_summary(Console(stderr=results == "-"), topology.settings.name, summary)
+
+
+def run(
+    topology: TopologyFile,
+    objects: ObjectsFile = None,
+    queries: QueriesFile = None,
+    results: ResultsFile = None,
+    rejects: RejectsFile = None,
+    summary: SummaryFile = None,
+    runtime: RuntimeName = None,
+    address: RayAddress = None,
+    overrides: Overrides = None,
+    show: Show = 0,
+    log_json: LogJson = False,
+) -> None:
+    """Run a topology to the end of its input, or until Ctrl-C, which drains and ends cleanly."""
+    configure_logs(log_json)
+    declared = _load(topology, overrides, runtime, address, objects, queries)
+    amended = _amend(declared, results, rejects, summary)
+    if show:
+        amended = with_listener(amended, "showcase", "sample", size=show)
+    log.info(
+        "run_started",
+        topology=declared.settings.name,
+        runtime=declared.settings.runtime,
+        tasks=len(wire(amended).tasks),
+    )
+    with stop_on_interrupt() as should_stop, progress_line() as progress:
+        outcome = run_topology(amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop)
+    if show:
+        print_alerts(Console(stderr=results == "-"), declared, outcome.collected)
+    _finish(declared, outcome.summary, summary, results)
+
+
+def validate(topology: TopologyFile, overrides: Overrides = None) -> None:
+    """Check a declaration without starting anything."""
+    checked = load_topology(topology, list(overrides or ()))
+    wiring = wire(checked)
+    typer.echo(
+        f"{topology}: valid; {len(checked.components)} components, {len(wiring.tasks)} tasks, {len(wiring.edges)} streams"
+    )
+
+
+def verify(
+    topology: TopologyFile,
+    objects: ObjectsFile = None,
+    queries: QueriesFile = None,
+    results: ResultsFile = None,
+    rejects: RejectsFile = None,
+    summary: SummaryFile = None,
+    runtime: RuntimeName = None,
+    address: RayAddress = None,
+    overrides: Overrides = None,
+    log_json: LogJson = False,
+) -> None:
+    """Run, then compare every result with the brute-force oracle; exit 1 where there is a difference."""
+    configure_logs(log_json)
+    declared = _load(topology, overrides, runtime, address, objects, queries)
+    amended = _amend(declared, results, rejects, summary)
+    if results is None and any(c.options.get("path") == "-" for c in amended.components):
+        raise DeclarationError("verify prints its findings on standard output; give --results a file")
+    with stop_on_interrupt() as should_stop, progress_line() as progress:
+        outcome, comparison = verified_run(
+            amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop
+        )
+        interrupted = should_stop()
+    _finish(declared, outcome.summary, summary, results)
+    if interrupted:
+        raise InputError("the run was interrupted, so its results cannot be compared with those of the whole input")
+    Console(stderr=results == "-", highlight=False, soft_wrap=True).print(explain(comparison), markup=False)
+    if not comparison.ok:
+        raise typer.Exit(1)
