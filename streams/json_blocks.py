@@ -101,14 +101,15 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def trusted_lines(block: RecordBlock) -> NDArray[np.bool_]:
+def trusted_lines(block: RecordBlock, *, strict: bool) -> NDArray[np.bool_]:
     """Tell which lines Arrow reads as Python does, if it reads them at all.
 
-    Not those that it would take for less or more than one object (they must begin and end with a brace), that have a
-    literal NaN or Inf, whose nesting may be too deep, or that are not UTF-8.
+    Not those that it would take for less or more than one object (they must begin and end with a brace), whose nesting
+    may be too deep, or that are not UTF-8; and not those with a literal NaN or Inf, which would go unnoticed in a field
+    that is ignored (with `strict` there is none).
     """
     plain = np.empty(len(block), np.bool_)
-    raw = block.data.tobytes()
+    raw = b"" if strict else block.data.tobytes()
     plain_lines(block.data, block.start, block.stop, MAX_DEPTH, b"NaN" in raw or b"Inf" in raw, plain)
     return plain & ~block.not_utf8()
 
@@ -135,9 +136,14 @@ def parse_runs(
     block: RecordBlock,
     fast: Callable[[int, int], Part | None],
     exact: Callable[[int, int], Part],
+    *,
+    strict: bool,
 ) -> list[Part]:
-    """Parse a block in runs of lines, in order: each by `fast`, or by `exact` where `fast` gives up or may not try."""
-    trusted = trusted_lines(block)
+    """Parse a block in runs of lines, in order: each by `fast`, or by `exact` where `fast` gives up or may not try.
+
+    `strict` is what `fast` says to `parse_run`.
+    """
+    trusted = trusted_lines(block, strict=strict)
     parts: list[Part] = []
     runs = [(0, len(block))]
     while runs:

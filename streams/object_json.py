@@ -37,6 +37,7 @@ def json_objects(block: RecordBlock, space: Rect, limits: ReadLimits) -> ObjectC
         block,
         lambda first, stop: _fast(block, first, stop, space, limits),
         lambda first, stop: _exact(block, first, stop, space, limits),
+        strict=False,
     )
     return ObjectColumns.concat(parts)
 

@@ -73,6 +73,7 @@ def json_queries(block: RecordBlock, rules: QueryRules, encoder: Encoder, line_b
         block,
         lambda first, stop: _fast(block, first, stop, rules, encoder),
         lambda first, stop: _exact(block, np.arange(first, stop), rules, encoder, line_bytes),
+        strict=True,
     )
     if len(parts) == 1:
         return parts[0]
