@@ -1,6 +1,7 @@
 """Handing out parts of different cost to workers: greedy, largest differencing, and minimum-cost matching.
 
-All are deterministic: ties go to the part, then the worker, of the lowest number.
+All are deterministic. Among workers of equal load, the one with fewer parts counts as less loaded, so that parts of no
+cost spread out too; then the lowest number decides.
 """
 
 import heapq
@@ -60,14 +61,14 @@ def greedy_in_order(costs: ArrayLike, load: ArrayLike) -> tuple[Workers, Floats]
 @kernel
 def _greedy(costs: Floats, start: Floats) -> tuple[Workers, Floats]:
     load = start.copy()
-    heap = [(load[worker], worker) for worker in range(len(load))]
+    heap = [(load[worker], 0, worker) for worker in range(len(load))]
     heapq.heapify(heap)
     out = np.empty(len(costs), np.int32)
     for part in range(len(costs)):
-        _, worker = heap[0]
+        _, count, worker = heap[0]
         out[part] = worker
         load[worker] += costs[part]
-        heapq.heapreplace(heap, (load[worker], worker))
+        heapq.heapreplace(heap, (load[worker], count + 1, worker))
     return out, load
 
 
@@ -96,7 +97,6 @@ def karmarkar_karp(costs: ArrayLike, workers: int) -> Workers:
             (a + b, side_a + side_b)
             for a, b, side_a, side_b in zip(loads_a, reversed(loads_b), sides_a, reversed(sides_b), strict=True)
         ]
-        # Among sides of equal load, the one with fewer parts counts as lighter: parts of no cost spread out too.
         merged.sort(key=lambda side: (side[0], len(side[1])))
         low = merged[0][0]
         heapq.heappush(
