@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline.timestamps import parse_timestamps
+from pipeline.split_rows import SplitRows
 from pipeline.words import listed_words, split_words, word_lists
 from streams.geometry import Rect
+from streams.timestamps import TIME_EXPECTED, read_times
 
 __all__ = ["CLEAN_DDL", "CLEAN_SCHEMA", "MAX_KEYWORDS", "MAX_TEXT_BYTES", "NO_TS", "Cleaner", "Rules"]
 
@@ -92,8 +93,7 @@ class Cleaner:
     def __init__(self, rules: Rules, sources: Mapping[str, int]) -> None:
         self._rules = rules
         self._sources = sources
-        self._split: tuple[int, int] | None = None
-        self._split_start = 0
+        self._splits = SplitRows()
 
     def clean(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Turn raw batches into batches of `CLEAN_SCHEMA`.
@@ -135,24 +135,13 @@ class Cleaner:
         return pa.RecordBatch.from_arrays(columns, schema=CLEAN_SCHEMA)
 
     def _places(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """Return source, block and row: an order of all records that no partitioning changes.
-
-        Rows are counted from the start of their split, and a task reads a split in one go, so the first row of a run
-        with the same source and block starts the count unless the previous batch ended inside of that split.
-        """
+        """Return source, block and row: an order of all records that no partitioning changes."""
         paths = batch["path"].dictionary_encode()
         numbers = np.array([self._sources[path] for path in paths.dictionary.to_pylist()], np.int32)
         source = numbers[paths.indices.to_numpy(zero_copy_only=False)]
         block = batch["block"].to_numpy(zero_copy_only=False)
-        place = batch["place"].to_numpy(zero_copy_only=False)
-        new = np.ones(len(source), np.bool_)
-        new[1:] = (source[1:] != source[:-1]) | (block[1:] != block[:-1])
-        first = (int(source[0]), int(block[0]))
-        starts = place[new].copy()
-        if first == self._split:
-            starts[0] = self._split_start
-        self._split, self._split_start = (int(source[-1]), int(block[-1])), int(starts[-1])
-        return pa.array(source), pa.array(block), pa.array(place - starts[np.cumsum(new) - 1])
+        row = self._splits.rows(source, block, batch["place"].to_numpy(zero_copy_only=False))
+        return pa.array(source), pa.array(block), pa.array(row)
 
     def _coordinate(self, column: Any, name: str, verdict: _Verdict) -> NDArray[np.float64]:
         """Return a coordinate as numbers, NaN where there is none that can be used."""
@@ -251,16 +240,13 @@ def _prints_back(text: str) -> bool:
 
 
 def _timestamps(column: Any, verdict: _Verdict) -> pa.Array:
+    """Return event times, null where a row has none that can be read."""
     missing = ~_present(column)
-    ts, readable = parse_timestamps(column)
-    verdict.reject(
-        ~missing & ~readable,
-        "bad ts",
-        "ts is {}, expected integer milliseconds or ISO 8601 such as 2024-05-01T12:00:00Z",
-        column.__getitem__,
-    )
+    texts, bad = _decoded(column)
+    ts, readable = read_times(pa.array(texts, pa.string(), mask=missing | bad))
+    verdict.reject(~missing & ~readable, "bad ts", f"ts is {{}}, expected {TIME_EXPECTED}", column.__getitem__)
     verdict.reject(missing, NO_TS, "ts is missing")
-    return pa.array(ts, pa.int64(), mask=missing | ~readable)
+    return pa.array(ts, pa.int64(), mask=~readable)
 
 
 def _numbers(column: Any) -> NDArray[np.float64]:

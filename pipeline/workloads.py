@@ -101,7 +101,7 @@ def draw_rows(spec: WorkloadSpec, block: int, rows: int) -> Ints:
         return np.random.default_rng([spec.seed, 0, block]).integers(0, rows, len(numbers))
     group = numbers // len(_SSTD_MIX)
     parts = [np.random.default_rng([spec.seed, 0, b]).integers(0, rows, BLOCK) for b in np.unique(group // BLOCK)]
-    return np.concatenate(parts)[group - group[0] // BLOCK * BLOCK]
+    return np.asarray(np.concatenate(parts)[group - group[0] // BLOCK * BLOCK], np.int64)
 
 
 def draw_queries(spec: WorkloadSpec, setting: Setting, block: int, source: SourceObjects) -> DrawnQueries:

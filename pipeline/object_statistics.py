@@ -1,0 +1,158 @@
+"""What DkM-SKS and the others ask of O_init, the first objects of the data (DkM-SKS, Sections 3.1, 3.2 and 4.1).
+
+|O_lambda| and P(lambda), the number of objects in each cell of the fine grid, and |O_{R,lambda}| for every R that is made of
+cells of a coarser grid: counts by cell and keyword, kept sparse.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from partitioners.fine_grid import DEFAULT_SIDE, FineGrid
+from pipeline.prepared_rows import numbered_rows, source_objects
+from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
+from streams.columns import Ints
+from streams.errors import InputError
+from streams.geometry import Rect
+from streams.prepared import load_manifest
+
+__all__ = ["KEYWORD_SIDE", "ObjectStatistics", "load_object_statistics", "object_statistics"]
+
+#: Cells along each side of the grid that keywords are counted on: a keyword's places at the scale of a partition.
+KEYWORD_SIDE = 64
+
+_VERSION = 1
+_FOLDER, _FACTS, _COUNTS = "statistics", "objects.json", "objects"
+
+#: Counts of whole cells have this in place of a keyword.
+_ANY_KEYWORD = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectStatistics:
+    """Counts over O_init.
+
+    Attributes:
+        objects: |O_init|.
+        span_ms: the time that these objects arrived over, at least 1.
+        cells: the fine grid.
+        in_cell: objects by fine cell (rows x columns).
+        keyword_cells: the coarser grid of the pairs.
+        cell: the cell of each pair, on the coarser grid.
+        keyword: the keyword of each pair; pairs are in order of cell, then keyword.
+        count: |O_{cell,keyword}|.
+    """
+
+    objects: int
+    span_ms: int
+    cells: FineGrid
+    in_cell: Ints
+    keyword_cells: FineGrid
+    cell: Ints
+    keyword: Ints
+    count: Ints
+
+    def keyword_counts(self) -> tuple[Ints, Ints]:
+        """Return the keywords that occur, ascending, and |O_lambda| of each."""
+        words, place = np.unique(self.keyword, return_inverse=True)
+        return words, np.bincount(place, self.count, minlength=len(words)).astype(np.int64)
+
+    def probabilities(self, keywords: Ints) -> Any:
+        """Return P(lambda) = |O_lambda| / |O_init| of each keyword; 0 for one that does not occur."""
+        words, counts = self.keyword_counts()
+        place = np.searchsorted(words, keywords)
+        known = np.append(words, -1)[place] == keywords
+        return np.where(known, np.append(counts, 0)[place], 0) / max(self.objects, 1)
+
+
+def object_statistics(
+    data: str | Path,
+    *,
+    initial: int | None = 1_000_000,
+    side: int = DEFAULT_SIDE,
+    keyword_side: int = KEYWORD_SIDE,
+    master: str = DEFAULT_MASTER,
+    progress: Progress = silent,
+) -> ObjectStatistics:
+    """Count O_init (the first `initial` objects; None: all) and keep the counts in the data set's folder."""
+    manifest = load_manifest(data)
+    fine, coarse = FineGrid(manifest.space, side, side), FineGrid(manifest.space, keyword_side, keyword_side)
+    progress("starting Spark", 0.0)
+    spark = spark_session(master)
+    progress("counting objects by cell and keyword", 0.2)
+    rows = numbered_rows(spark, data, initial)
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            source = source_objects(batch)
+            cells = np.unique(fine.cells_of(source.x, source.y), return_counts=True)
+            owner = np.repeat(coarse.cells_of(source.x, source.y), np.diff(source.kw_off))
+            order = np.lexsort((source.kw, owner))
+            cell, word = owner[order], source.kw[order]
+            new = np.ones(len(cell), np.bool_)
+            new[1:] = (cell[1:] != cell[:-1]) | (word[1:] != word[:-1])
+            at = np.flatnonzero(new)
+            times = np.diff(np.append(at, len(cell)))
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(np.concatenate([cells[0], cell[at]])),
+                    pa.array(np.concatenate([np.full(len(cells[0]), _ANY_KEYWORD), word[at]])),
+                    pa.array(np.concatenate([cells[1], times]).astype(np.int64)),
+                ],
+                ["cell", "keyword", "n"],
+            )
+
+    counted = rows.mapInArrow(count, "cell bigint, keyword bigint, n bigint").groupBy("cell", "keyword").sum("n")
+    folder = Path(data) / _FOLDER
+    shutil.rmtree(folder / _COUNTS, ignore_errors=True)
+    (folder / _FACTS).unlink(missing_ok=True)
+    counted.withColumnRenamed("sum(n)", "n").write.parquet(str(folder / _COUNTS))
+    times = rows.selectExpr("count(*) n", "max(ts) - min(ts) span").first()
+    facts = {
+        "version": _VERSION,
+        "objects": times["n"],
+        "span_ms": max(times["span"], 1),
+        "space": list(manifest.space.as_tuple()),
+        "side": side,
+        "keyword_side": keyword_side,
+    }
+    (folder / _FACTS).write_text(json.dumps(facts, indent=2) + "\n")
+    progress("done", 1.0)
+    return load_object_statistics(data)
+
+
+def load_object_statistics(data: str | Path) -> ObjectStatistics:
+    """Read the counts of O_init; raise `InputError` where there are none of this version."""
+    folder = Path(data) / _FOLDER
+    try:
+        facts = json.loads((folder / _FACTS).read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / _FACTS} cannot be read ({error}); count the objects of {data} again") from error
+    if facts.get("version") != _VERSION:
+        raise InputError(f"{folder / _FACTS} has version {facts.get('version')!r}, expected {_VERSION}; count again")
+    space = Rect(*facts["space"])
+    table = pa.concat_tables([pq.read_table(part) for part in sorted((folder / _COUNTS).glob("part-*.parquet"))])
+    cell, keyword, count = (table[name].to_numpy() for name in ("cell", "keyword", "n"))
+    fine = FineGrid(space, facts["side"], facts["side"])
+    whole = keyword == _ANY_KEYWORD
+    in_cell = np.zeros(fine.cells, np.int64)
+    in_cell[cell[whole]] = count[whole]
+    cell, keyword, count = cell[~whole], keyword[~whole], count[~whole]
+    order = np.lexsort((keyword, cell))
+    return ObjectStatistics(
+        objects=facts["objects"],
+        span_ms=facts["span_ms"],
+        cells=fine,
+        in_cell=in_cell.reshape(fine.rows, fine.columns),
+        keyword_cells=FineGrid(space, facts["keyword_side"], facts["keyword_side"]),
+        cell=cell[order],
+        keyword=keyword[order],
+        count=count[order],
+    )
