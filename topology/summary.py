@@ -54,7 +54,7 @@ class Tally:
         self._names = {task.id: task for task in wiring.tasks}
         self._spouts = {task.id for task in wiring.spouts}
         self._evaluators = sum(task.component == EVALUATOR for task in wiring.tasks)
-        self._started_at = clock()
+        self._started_at: float | None = None
         self._first_at: dict[int, float] = {}
         self._costs: dict[int, dict[int, float]] = {}
         self._cost_sum = self._cost_peak_sum = 0.0
@@ -66,7 +66,9 @@ class Tally:
         self.seconds = 0.0
 
     def report(self, report: Report) -> None:
-        """Take one report."""
+        """Take one report; the first starts the clock, so that starting processes is not counted as running."""
+        if self._started_at is None:
+            self._started_at = self._clock() - report.counts.get("busy_ms", 0.0) / 1e3
         if report.task in self._spouts:
             self._first_at.setdefault(report.epoch, self._clock())
         own = self.counts[report.task]
@@ -83,7 +85,7 @@ class Tally:
         """Hear that an epoch is complete."""
         now = self._clock()
         self.epochs += 1
-        self.seconds = now - self._started_at
+        self.seconds = now - (self._started_at or now)
         self.latency.add((now - self._first_at.pop(epoch, now)) * 1e3)
 
     def _weigh(self, costs: dict[int, float]) -> None:

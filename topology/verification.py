@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streams.result_files import result_lines
-
 from streams.batches import Batch, ObjectBatch, QueryBatch
 from streams.comparison import Comparison, compare
 from streams.object_files import read_objects
@@ -15,6 +13,7 @@ from streams.oracle import Oracle
 from streams.prepared import load_vocabulary
 from streams.query_files import read_queries
 from streams.query_ledger import QueryLedger
+from streams.result_files import result_lines
 from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of, with_listener
 from topology.declaration import Topology

@@ -3,8 +3,8 @@
 import logging
 import os
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from typing import Any
 
@@ -218,12 +218,35 @@ def connect(address: str | None) -> bool:
     """Join a cluster, or start one of our own on this machine; return whether it is ours to shut down."""
     if ray.is_initialized():
         return False
-    options: dict[str, Any] = {"include_dashboard": False} if address in (None, "local") else {}
-    if options:
-        options["_node_ip_address"] = LOOPBACK
     try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
+        if address in (None, "local"):
+            with _on_loopback():
+                ray.init(
+                    address="local",
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    _node_ip_address=LOOPBACK,
+                )
+        else:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
         where = f"join the Ray cluster at '{address}'" if address else "start Ray on this machine"
         raise RunError(f"cannot {where}: {error}") from error
     return True
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Let Ray's own servers listen on loopback.
+
+    On Linux Ray replaces a loopback address by a reachable one, and its servers would listen on all interfaces; where it
+    believes that clusters are off, as on other systems, it does not.
+    """
+    from ray._private import ray_constants
+
+    before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before

@@ -1,0 +1,145 @@
+"""The same tasks as real Ray actors: the same results, clear ends."""
+
+import os
+import signal
+from collections import Counter
+
+import pytest
+from operators_for_tests import ByParity, Counts, Director, Doubler, FailsAt, Halver, Numbers, Tagged
+from range_inputs import assert_exact, range_topology, write_inputs
+
+from streams.errors import DeclarationError, InputError, RunError, TaskFailedError
+from topology import TopologyBuilder, run
+from topology.ray_runtime.driver import connect
+from topology.run import Outcome
+
+pytestmark = pytest.mark.ray
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray_cluster():
+    """One Ray instance of our own for all tests here: starting it takes seconds."""
+    import ray
+
+    # Workers unpickle the declared topology, whose classes live next to the tests.
+    path = os.pathsep.join([os.path.dirname(os.path.dirname(__file__)), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYTHONPATH"] = path.rstrip(os.pathsep)
+    connect(None)
+    yield
+    ray.shutdown()
+
+
+def test_own_cluster_listens_on_loopback_only():
+    """Nothing of a cluster that we start can be reached from another machine."""
+    import ray
+
+    assert [node["NodeManagerAddress"] for node in ray.nodes()] == ["127.0.0.1"]
+
+
+def everything(count=200):
+    """Every grouping, a tick and a feedback edge in one topology."""
+    builder = TopologyBuilder("everything", max_pending=4)
+    builder.spout("numbers", Numbers, parallelism=2, count=count, size=20)
+    builder.bolt("double", Doubler, parallelism=2).local_or_shuffle("numbers")
+    builder.bolt("director", Director).partial_key("numbers", ["word"])
+    builder.bolt("tagged", Tagged, parallelism=2).direct("director").custom("double", ByParity).all("numbers")
+    builder.bolt("halver", Halver, parallelism=2).none("double").fields("halver", ["number"], "again", feedback=True)
+    builder.bolt("counts", Counts, tick={"epochs": 3}).fields("double", ["word"])
+    builder.bolt("sink", "collect").global_("tagged").global_("halver").global_("counts")
+    return builder.build()
+
+
+def rows(outcome: Outcome):
+    return Counter(row for batch in outcome.collected for row in batch.rows())
+
+
+def test_ray_gives_the_local_results():
+    """Every tuple of a topology with all groupings, ticks and feedback is the same on both runtimes."""
+    topology = everything()
+    local, distributed = run(topology), run(topology, runtime="ray")
+    assert rows(distributed) == rows(local)
+    for key in ("results", "evaluators"):
+        assert distributed.summary[key] == local.summary[key]
+
+
+@pytest.mark.parametrize("evaluators", [1, 4])
+def test_range_topology_on_ray_is_exact(tmp_path, evaluators):
+    """Alerts on Ray equal the oracle's."""
+    topology = range_topology(*write_inputs(tmp_path, 11), evaluators=evaluators, epoch={"objects": 5, "queries": 7})
+    assert_exact(topology, runtime="ray")
+
+
+def test_failing_operator_on_ray_ends_the_run_with_its_traceback():
+    """The operator's own line and the task's name cross the process border."""
+    builder = TopologyBuilder("fails")
+    builder.spout("numbers", Numbers, count=100)
+    builder.bolt("picky", FailsAt, parallelism=2).shuffle("numbers")
+    with pytest.raises(TaskFailedError) as caught:
+        run(builder.build(), runtime="ray")
+    assert caught.value.task.startswith("picky[")
+    assert caught.value.epoch == 5
+    assert 'raise ZeroDivisionError(f"cannot digest {self.number}")' in caught.value.details
+
+
+def test_unusable_file_on_ray_is_an_input_error(tmp_path):
+    """A file without the needed columns is the user's to mend, on Ray as anywhere."""
+    objects, queries = write_inputs(tmp_path, 1)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("name,when\na,1\n", "utf-8")
+    with pytest.raises((InputError, DeclarationError), match=r"bad\.csv"):
+        run(range_topology(bad, queries), runtime="ray")
+    assert objects.exists()
+
+
+def endless():
+    builder = TopologyBuilder("endless", max_pending=2)
+    builder.spout("numbers", Numbers, count=10**9, size=10)
+    builder.bolt("tagged", Tagged, parallelism=2).shuffle("numbers")
+    builder.bolt("sink", "count").global_("tagged")
+    return builder.build()
+
+
+def test_killed_actor_ends_the_run_by_name():
+    """A process that is killed is named in the error, and nothing hangs."""
+    killed = []
+
+    def kill_one(progress):
+        if progress.epochs >= 5 and not killed:
+            killed.append(_pid_of_actor())
+            os.kill(killed[0], signal.SIGKILL)
+
+    with pytest.raises(RunError, match=r"(numbers|tagged|sink)\[\d\].* died while epochs"):
+        run(endless(), runtime="ray", on_progress=kill_one)
+    assert killed
+
+
+def _pid_of_actor():
+    for entry in sorted(filter(str.isdigit, os.listdir("/proc")), key=int, reverse=True):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                if b"ray::TaskActor" in file.read():
+                    return int(entry)
+        except OSError:
+            continue
+    raise AssertionError("no actor is running")
+
+
+def test_stop_on_ray_drains_and_ends():
+    """A run that is asked to stop completes what is under way, and every tuple that went in came out."""
+    seen = []
+    outcome = run(endless(), runtime="ray", on_progress=seen.append, should_stop=lambda: len(seen) > 20)
+    assert outcome.summary["results"] > 0
+    spout = next(task for task in outcome.summary["tasks"] if task["task"] == "numbers[0]")
+    assert outcome.summary["results"] == spout["emitted"]
+
+
+def test_unreachable_cluster_is_a_clear_error():
+    """An address where no cluster is gives one sentence, not a traceback of Ray's."""
+    import ray
+
+    ray.shutdown()
+    try:
+        with pytest.raises(RunError, match=r"cannot join the Ray cluster at '127\.0\.0\.1:1'"):
+            run(endless(), runtime="ray", address="127.0.0.1:1")
+    finally:
+        connect(None)

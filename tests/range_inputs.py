@@ -1,0 +1,98 @@
+"""Random objects and range queries as files, and topologies over them."""
+
+import json
+import random
+
+from streams.comparison import compare
+from streams.oracle import Oracle
+from topology import TopologyBuilder, run
+from topology.verification import oracle_of
+
+WORDS = ["ape", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"]
+
+
+def random_objects(rng, count, last_ts):
+    times = sorted(rng.randrange(last_ts) for _ in range(count))
+    return [
+        {
+            "id": rng.choice([i, f"o{i}"]),
+            "ts": ts,
+            "x": rng.randrange(0, 9) / 8,
+            "y": rng.randrange(0, 9) / 8,
+            "keywords": rng.sample(WORDS, rng.randrange(0, 5)),
+        }
+        for i, ts in enumerate(times)
+    ]
+
+
+def random_queries(rng, count, last_ts):
+    """Registrations, unregistrations and ids used again, at times that fall on those of objects."""
+    lines, live = [], {}
+    for ts in sorted(rng.randrange(-2, last_ts + 2) for _ in range(count)):
+        live = {name: end for name, end in live.items() if end > ts}
+        if live and rng.random() < 0.3:
+            name = rng.choice(sorted(live))
+            del live[name]
+            lines.append({"op": "unregister", "id": name, "ts": ts})
+            continue
+        name = f"q{rng.randrange(count)}"
+        if name in live:
+            continue
+        a, b = (sorted(rng.randrange(0, 9) / 8 for _ in range(2)) for _ in range(2))
+        region = (
+            {"rect": [a[0], b[0], a[1], b[1]]}
+            if rng.random() < 0.6
+            else {"circle": [a[0], b[0], rng.choice([0, 0.25, 1])]}
+        )
+        line = {"op": "register", "id": name, "ts": ts, "type": "range", "region": region}
+        line["keywords"] = rng.sample(WORDS, rng.randrange(0, 3))
+        line["match"] = rng.choice(["all", "any"])
+        live[name] = 10**9
+        if rng.random() < 0.3:
+            line["ttl"] = rng.randrange(1, 10)
+            live[name] = ts + line["ttl"]
+        lines.append(line)
+    return lines
+
+
+def write_lines(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+    return path
+
+
+def write_inputs(folder, seed, objects=60, queries=40, last_ts=25):
+    rng = random.Random(seed)
+    return (
+        write_lines(folder / "objects.jsonl", random_objects(rng, objects, last_ts)),
+        write_lines(folder / "queries.jsonl", random_queries(rng, queries, last_ts)),
+    )
+
+
+def range_topology(
+    objects, queries, *, index="kag", spouts=1, routers=2, evaluators=3, broadcast="objects", epoch=None, **settings
+):
+    builder = TopologyBuilder("range", epoch=epoch or {"objects": 10}, **settings)
+    builder.spout("objects", "object-file", path=objects, parallelism=spouts)
+    builder.spout("queries", "query-file", path=queries, parallelism=spouts)
+    router = builder.bolt("router", "broadcast-router", parallelism=routers, broadcast=broadcast)
+    router.shuffle("objects", "objects").shuffle("queries", "queries")
+    evaluator = builder.bolt("evaluator", "range-evaluator", parallelism=evaluators, index=index)
+    evaluator.direct("router", "queries").direct("router", "objects")
+    builder.bolt("sink", "collect").global_("evaluator", "results")
+    return builder.build()
+
+
+def lines_of(outcome):
+    return [
+        {"query": query, "ts": ts, "object": thing}
+        for batch in outcome.collected
+        for query, ts, thing in zip(batch.query.to_list(), batch.ts.tolist(), batch.object.to_list(), strict=True)
+    ]
+
+
+def assert_exact(topology, **kwargs) -> Oracle:
+    """Run a topology and compare its results with the oracle's."""
+    oracle = oracle_of(topology)
+    comparison = compare(oracle, lines_of(run(topology, **kwargs)))
+    assert comparison.ok, comparison
+    return oracle

@@ -1,0 +1,116 @@
+"""Sockets between tasks: who may connect, how frames arrive, what happens when a peer is slow or gone."""
+
+import secrets
+import socket
+import threading
+import time
+
+import pytest
+
+from topology.ray_runtime.transport import TOKEN_BYTES, Endpoint, Frame, Lost
+
+TOKEN = secrets.token_bytes(TOKEN_BYTES)
+
+
+@pytest.fixture
+def endpoints():
+    """Two endpoints of one run that are connected both ways, and a way to make more."""
+    made = []
+
+    def make(me, token=TOKEN, generation=1, limit=1 << 26):
+        made.append(Endpoint("127.0.0.1", token, generation, limit, me))
+        return made[-1]
+
+    yield make
+    for endpoint in made:
+        endpoint.close()
+
+
+def frames(endpoint, count, seconds=10.0):
+    """Poll until so many frames have come."""
+    found, deadline = [], time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < deadline:
+        found += endpoint.poll(0.05)
+    return found
+
+
+def test_frames_arrive_in_order_and_whole(endpoints):
+    """Small and large bodies come out as they went in, in the order they were sent."""
+    a, b = endpoints(1), endpoints(2)
+    a.connect({2: b.address})
+    bodies = [b"", b"x", secrets.token_bytes(70_000), secrets.token_bytes(3_000_000), b"end"]
+    for epoch, body in enumerate(bodies):
+        a.send(2, 0, 0, epoch, [body[:10], body[10:]])
+    received = []
+    while len(received) < len(bodies):
+        a.poll(0)
+        received += b.poll(0.05)
+    assert [(f.source, f.epoch, bytes(f.body)) for f in received] == [(1, e, body) for e, body in enumerate(bodies)]
+
+
+def test_two_that_send_each_other_large_frames_do_not_block(endpoints):
+    """Neither waits for the other to read: both queue and go on reading."""
+    a, b = endpoints(1), endpoints(2)
+    a.connect({2: b.address})
+    b.connect({1: a.address})
+    body = bytes(20_000_000)
+    a.send(2, 0, 0, 0, [body])
+    b.send(1, 0, 0, 0, [body])
+    got_a, got_b, deadline = [], [], time.monotonic() + 30
+    while not (got_a and got_b) and time.monotonic() < deadline:
+        got_a += a.poll(0.01)
+        got_b += b.poll(0.01)
+    assert len(got_a[0].body) == len(got_b[0].body) == len(body)
+
+
+@pytest.mark.parametrize("wrong", ["token", "generation"])
+def test_caller_without_token_or_of_another_generation_is_closed(endpoints, wrong):
+    """A stranger's frames never arrive, and its connection ends."""
+    a = endpoints(1)
+    stranger = endpoints(2, token=bytes(TOKEN_BYTES)) if wrong == "token" else endpoints(2, generation=2)
+    stranger.connect({1: a.address})
+    stranger.send(1, 0, 0, 0, [b"let me in"])
+    assert frames(a, 1, seconds=0.3) == []
+    assert any(isinstance(item, Lost) for item in frames(stranger, 1, seconds=5))
+
+
+def test_noise_is_closed_and_others_go_on(endpoints):
+    """Bytes that are no greeting end only the connection they came on."""
+    a, b = endpoints(1), endpoints(2)
+    with socket.create_connection(a.address) as noise:
+        noise.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(200))
+        b.connect({1: a.address})
+        b.send(1, 3, 0, 5, [b"hello"])
+        assert [(f.kind, f.epoch) for f in frames(a, 1)] == [(3, 5)]
+
+
+def test_frame_above_the_limit_is_refused_on_both_sides(endpoints):
+    """A sender refuses with a remedy; a receiver that is told of one drops the connection without making room for it."""
+    a, b = endpoints(1, limit=1000), endpoints(2, limit=1 << 20)
+    b.connect({1: a.address})
+    a.connect({2: b.address})
+    with pytest.raises(OSError, match=r"topology\.limits\.frame_bytes"):
+        a.send(2, 0, 0, 0, [bytes(1001)])
+    b.send(1, 0, 0, 0, [bytes(5000)])
+    [lost] = frames(a, 1)
+    assert isinstance(lost, Lost)
+    assert "limit is 1000" in lost.reason
+
+
+def test_peer_that_is_gone_is_reported(endpoints):
+    """Both the one who listens and the one who sends hear that a connection has ended."""
+    a, b = endpoints(1), endpoints(2)
+    a.connect({2: b.address})
+    a.send(2, 0, 0, 0, [b"x"])
+    assert isinstance(frames(b, 1)[0], Frame)
+    a.close()
+    assert frames(b, 1) == [Lost(1, "the connection was closed")]
+
+
+def test_wake_ends_a_poll(endpoints):
+    """Another thread can end a poll that has nothing to wait for."""
+    a = endpoints(1)
+    thread = threading.Timer(0.05, a.wake)
+    thread.start()
+    assert a.poll(30) == []
+    thread.join()
