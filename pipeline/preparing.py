@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from pipeline.clean_records import PLACE, deduplicated, record_facts, write_rejects, write_vocabulary
 from pipeline.cleaning import CLEAN_DDL, NO_TS, Cleaner, Rules
 from pipeline.inputs import ColumnNames, find_inputs, first_line
+from pipeline.object_statistics import object_statistics
 from pipeline.prepared_objects import encoded, steady_timestamps, write_in_order
 from pipeline.records import raw_records
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from streams.errors import DeclarationError, InputError, RunError, WaterspoutError
 from streams.geometry import Rect
-from streams.prepared import MANIFEST, OBJECTS, REJECTS, VOCABULARY, Manifest, ObjectFile, save_manifest
+from streams.prepared import MANIFEST, OBJECTS, REJECTS, Manifest, ObjectFile, save_manifest
 
 __all__ = ["DEFAULT_RATE", "MAX_WORDS", "prepare"]
 
@@ -31,20 +30,6 @@ DEFAULT_RATE = 1000.0
 #: How many words are numbered by frequency. The vocabulary is the one thing that the driver and every Python worker
 #: hold whole, about 150 bytes a word; rarer words keep the id that any word outside of a vocabulary has.
 MAX_WORDS = 2_000_000
-
-_PLACE = ("ts", "source", "block", "row")
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """What is known of the records of one kind after cleaning."""
-
-    rows: int
-    keywords: int
-    numbers: int
-    bounds: tuple[float, float, float, float]
-    first_ts: int | None
-    last_ts: int | None
 
 
 def prepare(
@@ -64,6 +49,7 @@ def prepare(
     keep_text: bool = False,
     deduplicate: bool = True,
     max_words: int = MAX_WORDS,
+    statistics: bool = True,
     overwrite: bool = False,
     master: str = DEFAULT_MASTER,
     progress: Progress = silent,
@@ -87,6 +73,7 @@ def prepare(
         deduplicate: of records with the same id keep the first in time and reject the others; False keeps all, for
             data sets of dynamic objects, where each record is a new state.
         max_words: how many words are numbered by frequency.
+        statistics: count O_init as well (`pipeline.object_statistics`), the first million objects.
         overwrite: replace a prepared data set that is in `out`.
         master: any Spark master.
         progress: told of each step.
@@ -103,85 +90,92 @@ def prepare(
     progress("starting Spark", 0.0)
     spark = spark_session(master)
     try:
-        return _prepare(spark, inputs, folder, work, names, space, rate, keep_text, deduplicate, max_words, progress)
+        choices = _Choices(names, space, rate, keep_text, deduplicate, max_words)
+        manifest = _prepare(spark, inputs, folder, work, choices, progress)
+        if statistics:
+            progress("counting O_init", 0.9)
+            object_statistics(folder, master=master)
     except WaterspoutError:
         raise
     except Exception as error:
         raise _translated(error, inputs) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    progress("done", 1.0)
+    return manifest
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """What the caller of `prepare` chose."""
+
+    names: ColumnNames
+    space: Rect | None
+    rate: float | None
+    keep_text: bool
+    deduplicate: bool
+    max_words: int
 
 
 def _prepare(
-    spark: Any,
-    inputs: Sequence[str | Path],
-    folder: Path,
-    work: Path,
-    names: ColumnNames,
-    space: Rect | None,
-    rate: float | None,
-    keep_text: bool,
-    deduplicate: bool,
-    max_words: int,
-    progress: Progress,
+    spark: Any, inputs: Sequence[str | Path], folder: Path, work: Path, chosen: _Choices, progress: Progress
 ) -> Manifest:
     progress("cleaning and tokenising", 0.1)
     files = find_inputs(spark, [str(name) for name in inputs])
     sources = {file.uri: number for number, file in enumerate(files)}
-    for columns, table in raw_records(spark, files, names):
-        rules = Rules(space, columns.geographic, keep_text, columns.listed)
+    for columns, table in raw_records(spark, files, chosen.names):
+        rules = Rules(chosen.space, columns.geographic, chosen.keep_text, columns.listed)
         table.mapInArrow(_cleaning(rules, sources), CLEAN_DDL).write.mode("append").parquet(str(work / "clean"))
     clean = spark.read.schema(CLEAN_DDL).parquet(str(work / "clean"))
 
     progress("finding duplicates", 0.45)
-    by_kind = _facts(clean)
+    by_kind = record_facts(clean)
     untimed = NO_TS in by_kind and None not in by_kind
     usable = clean.where(f"kind = '{NO_TS}'" if untimed else "kind is null")
     rejects = clean.where("kind is not null" + (f" and kind <> '{NO_TS}'" if untimed else ""))
     facts = by_kind.pop(NO_TS if untimed else None, None)
     kinds = {str(kind): found.rows for kind, found in by_kind.items()}
-    if deduplicate and facts is not None:
-        usable, repeats = _deduplicated(spark, usable, work)
+    if chosen.deduplicate and facts is not None:
+        usable, repeats = deduplicated(spark, usable, work)
         if repeats is not None:
             rejects = rejects.unionByName(repeats)
-            unique = _facts(usable)[NO_TS if untimed else None]
+            unique = record_facts(usable)[NO_TS if untimed else None]
             kinds["duplicate id"] = facts.rows - unique.rows
             facts = unique
-    _write_rejects(spark, rejects if kinds else None, [file.path for file in files], folder, work)
+    write_rejects(spark, rejects if kinds else None, [file.path for file in files], folder, work)
     if facts is None:
         raise InputError(_nothing_usable(inputs, kinds, folder))
 
     progress("counting words", 0.6)
-    words = _vocabulary(spark, usable, work, max_words, folder)
+    words = write_vocabulary(spark, usable, work, chosen.max_words, folder)
     progress("sorting and writing", 0.7)
     id_type = "bigint" if facts.numbers == facts.rows else "string"
-    ordered = _PLACE[1:] if untimed else _PLACE
+    ordered = PLACE[1:] if untimed else PLACE
     written = write_in_order(
-        encoded(spark, usable, words, id_type, keep_text, ordered),
+        encoded(spark, usable, words, id_type, chosen.keep_text, ordered),
         ordered,
         facts.rows,
         work / "sorted",
         folder / OBJECTS,
     )
-    steady = rate or (DEFAULT_RATE if untimed else None)
+    steady = chosen.rate or (DEFAULT_RATE if untimed else None)
     first_ts, last_ts = facts.first_ts or 0, facts.last_ts or 0
     if steady is not None:
         first_ts, last_ts = steady_timestamps(spark, folder / OBJECTS, written, steady)
     manifest = Manifest(
         rows=facts.rows,
         keywords=facts.keywords,
-        space=space or _bounding_space(facts.bounds),
+        space=chosen.space or _bounding_space(facts.bounds),
         first_ts=first_ts,
         last_ts=last_ts,
         words=len(words),
         id_type="int64" if id_type == "bigint" else "string",
-        text=keep_text,
+        text=chosen.keep_text,
         synthetic_rate=steady,
         rejects=dict(sorted(kinds.items())),
         files=tuple(ObjectFile(f"{OBJECTS}/{name}", rows) for name, rows in written),
     )
     save_manifest(folder, manifest)
-    progress("done", 1.0)
     return manifest
 
 
@@ -218,52 +212,6 @@ def _empty_folder(folder: Path, overwrite: bool) -> Path:
     return folder
 
 
-def _deduplicated(spark: Any, usable: Any, work: Path) -> tuple[Any, Any]:
-    """Return the first record of each id, and the others as rejects (None: there are no others).
-
-    Only identifiers and places are shuffled to find repeated ids; whole records meet them in a join that adaptive
-    execution broadcasts where they are few.
-    """
-    from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
-
-    place = F.struct(*_PLACE)
-    found = usable.groupBy("id").agg(F.count("*").alias("n"), F.min(place).alias("first")).where("n > 1")
-    found.select("id", "first").write.parquet(str(work / "repeated"))
-    if not _rows_in(work / "repeated"):
-        return usable, None
-    repeated = spark.read.parquet(str(work / "repeated"))
-    joined = usable.join(repeated, "id", "left").withColumn(
-        "repeat", F.col("first").isNotNull() & (place != F.col("first"))
-    )
-    kept = joined.where("not repeat").drop("first", "repeat")
-    repeats = joined.where("repeat").drop("first", "repeat")
-    sentence = F.lit("the id occurs before; the first record in time is kept")
-    return kept, repeats.withColumn("kind", F.lit("duplicate id")).withColumn("reason", sentence)
-
-
-def _facts(records: Any) -> dict[str | None, _Facts]:
-    """Return what is known of the records of each kind; None is the kind of those without a fault."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    found = records.groupBy("kind").agg(
-        F.count("*").alias("n"),
-        F.sum(F.size("words")).alias("k"),
-        F.sum(F.col("id_number").cast("int")).alias("numbers"),
-        *(getattr(F, f)(c).alias(f"{f}_{c}") for f in ("min", "max") for c in ("x", "y", "ts")),
-    )
-    return {
-        row["kind"]: _Facts(
-            rows=row["n"],
-            keywords=row["k"] or 0,
-            numbers=row["numbers"] or 0,
-            bounds=(row["min_x"], row["min_y"], row["max_x"], row["max_y"]),
-            first_ts=row["min_ts"],
-            last_ts=row["max_ts"],
-        )
-        for row in found.collect()  # one row a kind
-    }
-
-
 def _bounding_space(bounds: tuple[float, float, float, float]) -> Rect:
     """Return the bounds of the data as a space; where they have no extent, one unit around them."""
     min_x, min_y, max_x, max_y = bounds
@@ -272,47 +220,6 @@ def _bounding_space(bounds: tuple[float, float, float, float]) -> Rect:
     if min_y == max_y:
         min_y, max_y = min_y - 0.5, max_y + 0.5
     return Rect(min_x, min_y, max_x, max_y)
-
-
-def _vocabulary(spark: Any, usable: Any, work: Path, max_words: int, folder: Path) -> list[str]:
-    """Count document frequencies, write the vocabulary in its order, and return its words."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    counted = usable.select(F.explode("words").alias("word")).groupBy("word").agg(F.count("*").alias("df"))
-    counted.write.parquet(str(work / "words"))
-    ranked = work / "words"
-    if _rows_in(ranked) > max_words:
-        ranked = work / "ranked"
-        spark.read.parquet(str(work / "words")).orderBy(F.desc("df"), "word").limit(max_words).write.parquet(
-            str(ranked)
-        )
-    # Bytes and code points of UTF-8 sort alike, so Arrow's order is the vocabulary's alphabetical order.
-    schema = pa.schema([("word", pa.string()), ("df", pa.int64())])
-    parts = [pq.read_table(part, schema=schema) for part in sorted(ranked.glob("part-*"))]
-    words = pa.concat_tables(parts or [schema.empty_table()]).sort_by([("df", "descending"), ("word", "ascending")])
-    pq.write_table(words, folder / VOCABULARY)
-    found: list[str] = words["word"].to_pylist()
-    return found
-
-
-def _write_rejects(spark: Any, rejects: Any, paths: list[str], folder: Path, work: Path) -> None:
-    """Write rejects as one JSONL file in the order of the input; `record` counts from the start of `block`."""
-    if rejects is None:
-        (folder / REJECTS).write_bytes(b"")
-        return
-    from pyspark.sql import functions as F  # noqa: N812
-
-    names = spark.createDataFrame(list(enumerate(paths)), "source int, path string")
-    lines = rejects.join(F.broadcast(names), "source").select(
-        F.col("path").alias("source"), "block", (F.col("row") + 1).alias("record"), "id", "kind", "reason"
-    )
-    lines.repartition(1).sortWithinPartitions("source", "block", "record").write.json(str(work / "rejects"))
-    next((work / "rejects").glob("part-*")).replace(folder / REJECTS)
-
-
-def _rows_in(folder: Path) -> int:
-    """Return the number of rows that Spark wrote to a folder of Parquet files."""
-    return sum(pq.read_metadata(part).num_rows for part in folder.glob("part-*.parquet"))
 
 
 def _nothing_usable(inputs: Sequence[str | Path], kinds: Mapping[str, int], folder: Path) -> str:
