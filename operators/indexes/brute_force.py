@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.query_table import ANY, DEAD, KIND, QueryTable
-from operators.indexes.structure import Found, Probe
+from operators.indexes.structure import Bounds, Found, Probe
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT
 
 __all__ = ["BruteForce"]
@@ -19,11 +19,11 @@ class BruteForce:
         self._table = table
         self._slots: Slots = np.empty(0, np.int32)
 
-    def add(self, slots: Slots) -> None:
+    def add(self, slots: Slots, bounds: Bounds) -> None:
         """Take in queries."""
         self._slots = np.concatenate([self._slots, slots])
 
-    def discard(self, slots: Slots) -> Slots:
+    def discard(self, slots: Slots, bounds: Bounds) -> Slots:
         """Let queries go."""
         self._slots = self._slots[~np.isin(self._slots, slots)]
         return slots

@@ -54,13 +54,20 @@ def _enter(slots: Slots, table: Slots, number: Any, base: int) -> None:
 
 
 @kernel
-def _leave(slots: Slots, table: Slots, number: Any, base: int) -> None:
-    """Take slots out; what follows in the same cluster moves back, so no tombstones are needed."""
+def _withdraw(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -> int:
+    """Take numbers out; what follows in the same cluster moves back, so no tombstones are needed."""
     size = table.shape[0]
-    for i in range(slots.shape[0]):
-        hole = _place(number[slots[i]] + base, size)
-        while table[hole] != slots[i]:
+    count = 0
+    for i in range(numbers.shape[0]):
+        if i + _AHEAD < numbers.shape[0]:
+            prefetch(table, _place(numbers[i + _AHEAD], size))
+        hole = _place(numbers[i], size)
+        while table[hole] >= 0 and number[table[hole]] + base != numbers[i]:
             hole = hole + 1 if hole + 1 < size else 0
+        if table[hole] < 0:
+            continue
+        out[count] = table[hole]
+        count += 1
         place = hole + 1 if hole + 1 < size else 0
         while table[place] >= 0:
             home = _place(number[table[place]] + base, size)
@@ -69,6 +76,7 @@ def _leave(slots: Slots, table: Slots, number: Any, base: int) -> None:
                 hole = place
             place = place + 1 if place + 1 < size else 0
         table[hole] = -1
+    return count
 
 
 @kernel
@@ -135,10 +143,12 @@ class Ledger:
         _enter(slots, self._table, self.number, self._number_base)
         return slots
 
-    def drop(self, slots: Slots) -> None:
-        """Forget these queries; their slots stay taken until `recycle`."""
-        _leave(slots, self._table, self.number, self._number_base)
-        self.live -= len(slots)
+    def withdraw(self, numbers: Ints) -> Slots:
+        """Forget queries and return the slots of those that were held, each once; they stay taken until `recycle`."""
+        out = np.empty(len(numbers), np.int32)
+        count = _withdraw(numbers, self._table, self.number, self._number_base, out)
+        self.live -= count
+        return out[:count]
 
     def recycle(self, slots: Slots) -> None:
         """Let the slots of dropped queries be used again."""

@@ -120,13 +120,18 @@ class QueryTable:
         return slots
 
     def drop(self, slots: Slots) -> None:
-        """Forget queries; their rows are dead until `recycle`."""
+        """Forget what withdrawn queries said; their rows are dead until `recycle`."""
         off, words = self.words_of(slots)
         self.words.release(words)
         lengths = np.diff(off)
         self._pool_garbage += int((lengths[lengths > 3] - 1).sum())
         self.traits[slots] |= DEAD
-        self.ledger.drop(slots)
+
+    def rearrange(self, slots: Slots) -> None:
+        """Sort the words of queries by their frequencies as they are now; long queries keep their order."""
+        short = slots[self.kw[slots, 2] >= -1]
+        off, words = self.words_of(short)
+        _arrange(off, words, self.words.uses, self.words.raw, short, self.kw, self.pool, self._pool_top)
 
     def recycle(self, slots: Slots) -> None:
         """Let the rows of dropped queries be used again."""
@@ -190,6 +195,8 @@ def region_box(
     kind: NDArray[np.uint8], shape: Floats, space: Rect, metric: Metric
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return bounds as `region_bounds` does, but without end for a query that has no region."""
+    if (kind == REGION_RECT).all():
+        return shape[:, 0], shape[:, 1], shape[:, 2], shape[:, 3]
     with np.errstate(invalid="ignore"):  # rows that are no circles are computed as such and not used
         low_x, low_y, high_x, high_y = region_bounds(kind, shape, space, metric)
     none = kind == REGION_NONE

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from operators.indexes.brute_force import BruteForce
+from operators.indexes.fast import Fast
+from operators.indexes.gi2 import GI2
+from operators.indexes.kag import Kag
 from operators.indexes.query_table import QueryTable
 from operators.indexes.range_index import RangeIndex
 from operators.indexes.standing_index import StandingIndex
@@ -16,6 +19,9 @@ __all__ = ["INDEXES", "make_range_index"]
 
 #: Name in a declaration -> what makes the structure, given a table and tuning options by keyword.
 INDEXES: Mapping[str, Callable[..., Structure]] = {
+    "kag": Kag,
+    "fast": Fast,
+    "gi2": GI2,
     "brute": BruteForce,
 }
 

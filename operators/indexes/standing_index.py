@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from operators.indexes.expiry import Expiry
 from operators.indexes.query_table import KIND, QueryTable, check_registrations
 from operators.indexes.range_index import Arrays, CellRange, Cost, Load, Matches
-from operators.indexes.structure import Found, Probe, Structure
+from operators.indexes.structure import Bounds, Found, Probe, Structure
 from operators.indexes.workload import Workload
 from partitioners.fine_grid import FineGrid
 from streams.batches import NO_WINDOW, OP_REGISTER, OP_UPSERT, TYPE_RANGE, ObjectBatch, QueryBatch
@@ -59,27 +59,28 @@ class StandingIndex:
             return
         check_registrations(queries, self._table.ledger)
         for start in range(0, len(queries), CHUNK):
-            slots = self._admit(queries.slice(start, start + CHUNK))
-            self._work.add(self._table.bounds(slots), 1)
+            self._work.add(self._admit(queries.slice(start, start + CHUNK)), 1)
 
-    def _admit(self, queries: QueryBatch) -> Slots:
+    def _admit(self, queries: QueryBatch) -> Bounds:
         slots = self._table.admit(_plain_queries(queries))
-        self._structure.add(slots)
+        bounds = self._table.bounds(slots)
+        self._structure.add(slots, bounds)
         self._expiry.note(queries.number, queries.end)
-        return slots
+        return bounds
 
     def remove(self, numbers: Ints) -> int:
         """Drop queries at once."""
-        slots = self._table.ledger.find(_plain(numbers, np.int64))
-        slots = np.unique(slots[slots >= 0])
+        slots = self._table.ledger.withdraw(_plain(numbers, np.int64))
         self._drop(slots)
         return len(slots)
 
     def _drop(self, slots: Slots) -> None:
+        """Let go of queries that the ledger has withdrawn."""
         if not len(slots):
             return
-        self._work.add(self._table.bounds(slots), -1)
-        reusable = self._structure.discard(slots)
+        bounds = self._table.bounds(slots)
+        self._work.add(bounds, -1)
+        reusable = self._structure.discard(slots, bounds)
         self._table.drop(slots)
         self._table.recycle(reusable)
         if self._table.ledger.top > SPARSE * len(self._table) + SMALLEST_REBUILD:
@@ -113,7 +114,7 @@ class StandingIndex:
         slots = np.unique(slots[slots >= 0])
         slots = slots[ledger.ends_of(slots) <= now]
         numbers = ledger.numbers_of(slots)
-        self._drop(slots)
+        self._drop(ledger.withdraw(numbers))
         return numbers
 
     def match(self, objects: ObjectBatch) -> Matches:
@@ -178,7 +179,7 @@ class StandingIndex:
         slots = slots[np.argsort(self._table.ledger.numbers_of(slots))]
         batch = self._table.batch(slots)
         if remove:
-            self._drop(slots)
+            self._drop(self._table.ledger.withdraw(batch.number))
         return batch
 
     def snapshot(self) -> Arrays:

@@ -10,11 +10,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Found", "Probe", "Structure"]
+__all__ = ["Bounds", "Found", "Probe", "Structure"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
+Bounds = tuple[Floats, Floats, Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,10 +43,10 @@ class Found:
 class Structure(Protocol):
     """Filters candidates for objects; the rows of the slots are in the `QueryTable` it was made with."""
 
-    def add(self, slots: Slots) -> None:
-        """Take in queries whose rows are filled."""
+    def add(self, slots: Slots, bounds: Bounds) -> None:
+        """Take in queries whose rows are filled; the bounds enclose every point they can match."""
 
-    def discard(self, slots: Slots) -> Slots:
+    def discard(self, slots: Slots, bounds: Bounds) -> Slots:
         """Let queries go, before their rows die, and return the slots that nothing refers to any more.
 
         A structure that cleans up lazily returns slots of earlier calls when it has swept them out.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.range_index import CellRange, Cost, Load
+from operators.indexes.structure import Bounds
 from partitioners.fine_grid import FineGrid
 from streams.errors import DeclarationError
 
@@ -15,7 +16,6 @@ __all__ = ["Workload"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Bounds = tuple[Floats, Floats, Floats, Floats]
 
 
 class Workload:

@@ -1,0 +1,186 @@
+"""KAG, the keyword-adaptive grid: every keyword has a grid of its own, as fine as its queries ask for.
+
+A query hangs on its least frequent keyword, like in FAST, and is filed once, by its centre, in the grid of that keyword
+and of its class of sizes; so nothing is replicated and nothing is hashed. The grid of a keyword grows finer as
+postings come and coarser as they go: frequent keywords get small cells, rare ones a short list. A posting is a filter of
+16 bytes (the box in quanta, two further keywords); the exact region is looked at only where the filter leaves a doubt.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes import kag_kernels
+from operators.indexes.kag_kernels import (
+    CELLS_TOP,
+    EXACT_TAGS,
+    FREE_GROUP,
+    GROUPS_TOP,
+    NEED_CELLS,
+    NEED_POSTINGS,
+    POSTINGS_TOP,
+    RUNS,
+    SIDES,
+    STATE_SIZE,
+)  # fmt: skip
+from operators.indexes.kag_probe import probe
+from operators.indexes.query_table import ANY, KIND, QueryTable
+from operators.indexes.structure import Bounds, Found, Probe
+from streams.errors import DeclarationError
+from streams.geometry import REGION_CIRCLE
+
+__all__ = ["Kag"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int32]
+Postings = NDArray[np.uint32]
+
+_LAST_TICK = 2**31 - 2
+_BLOCK_CLASSES = 128
+
+
+class Kag:
+    """The structure of the default index.
+
+    Options:
+        cells_per_posting: cells that a keyword's grid has for each of its postings, at least; more of them find fewer
+            false candidates and cost four bytes each.
+        list_length: postings up to which a keyword has a list and no grid.
+    """
+
+    def __init__(self, table: QueryTable, cells_per_posting: float = 1.0, list_length: int = 8) -> None:
+        if not 0.01 <= cells_per_posting <= 64:
+            raise DeclarationError(f"cells_per_posting = {cells_per_posting}, expected a number from 0.01 to 64")
+        if not 1 <= list_length <= 4096:
+            raise DeclarationError(f"list_length = {list_length}, expected a whole number from 1 to 4096")
+        self._table = table
+        self._tuning = (float(cells_per_posting), int(list_length))
+        self._directory: Slots = np.full(1, -1, np.int32)
+        self._groups: Slots = np.empty((64, 8), np.int32)
+        self._cells: Slots = np.empty(256, np.int32)
+        self._postings: Postings = np.empty((256, 4), np.uint32)
+        self._free: Slots = np.full(_BLOCK_CLASSES, -1, np.int32)
+        self._free_cells: Slots = np.full(len(SIDES), -1, np.int32)
+        self._state: Ints = np.zeros(STATE_SIZE, np.int64)
+        self._state[FREE_GROUP] = -1
+        self._stamp: Slots = np.zeros(1, np.int32)
+        self._tag_stamp: Slots = np.zeros(2 * EXACT_TAGS, np.int32)
+        self._tick = 1
+        self._runs = (
+            np.empty(RUNS, np.int64), np.empty(RUNS, np.int64), np.empty(RUNS, np.int32), np.empty(RUNS, np.int32)
+        )  # fmt: skip
+        self._out: Slots = np.empty(4096, np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use, without the table; capacity that was never touched is address space, not memory."""
+        state = self._state
+        arenas = 16 * int(state[POSTINGS_TOP]) + 4 * int(state[CELLS_TOP]) + 32 * int(state[GROUPS_TOP])
+        return arenas + 8 * self._table.words.top + self._tag_stamp.nbytes
+
+    def add(self, slots: Slots, bounds: Bounds) -> None:
+        """File queries."""
+        self._grow_words()
+        slots, words, box = self._postings_of(slots, bounds)
+        table = self._table
+        second, third = table.kw[slots, 1], table.kw[slots, 2]
+        more = third < -1
+        if more.any():
+            third = np.where(more, table.pool[np.where(more, -1 - third, 0)], third)
+        either = (table.traits[slots] & ANY) != 0
+        verify = either | more | (table.traits[slots] & KIND == REGION_CIRCLE)
+        verify |= (second >= EXACT_TAGS) | (third >= EXACT_TAGS)
+        tags = np.where(either, 0, _tag(second) | _tag(third) << 16).astype(np.uint32)
+        done = 0
+        while done < len(slots):
+            done = kag_kernels.add(
+                done, slots, words, box, tags, verify, self._directory, self._groups, self._cells, self._postings,
+                self._free, self._free_cells, self._state, *self._tuning,
+            )  # fmt: skip
+            self._make_room(done < len(slots))
+
+    def discard(self, slots: Slots, bounds: Bounds) -> Slots:
+        """Take queries out."""
+        own, words, box = self._postings_of(slots, bounds)
+        done = 0
+        while done < len(own):
+            done = kag_kernels.discard(
+                done, own, words, box, self._directory, self._groups, self._cells, self._postings,
+                self._free, self._free_cells, self._state, *self._tuning,
+            )  # fmt: skip
+            self._make_room(done < len(own))
+        return slots
+
+    def probe(self, objects: Probe) -> Found:
+        """Match objects."""
+        table, count = self._table, len(objects.x)
+        if self._tick > _LAST_TICK - count:
+            self._stamp[:] = 0
+            self._tag_stamp[:] = 0
+            self._tick = 1
+        x, y = self._quanta(objects.x, objects.y)
+        off, examined = np.zeros(count + 1, np.int64), np.empty(count, np.int64)
+        done = 0
+        while done < count:
+            done = probe(
+                done, x, y, objects.x, objects.y, objects.word_off, objects.words, self._tick,
+                self._directory, self._groups, self._cells, self._postings,
+                table.shape, table.traits, table.kw, table.pool, table.metric == "haversine",
+                self._stamp, self._tag_stamp, *self._runs, self._out, off, examined,
+            )  # fmt: skip
+            if done < count:
+                larger = np.empty(2 * len(self._out), np.int32)
+                larger[: off[done]] = self._out[: off[done]]
+                self._out = larger
+        self._tick += count
+        return Found(off, self._out[: off[-1]], examined)
+
+    def _postings_of(self, slots: Slots, bounds: Bounds) -> tuple[Slots, Slots, Slots]:
+        """Return slot, word and box of each posting: one for a query, or one for each word where any will do."""
+        box = np.empty((len(slots), 4), np.int32)
+        box[:, 0], box[:, 1] = self._quanta(bounds[0], bounds[1])
+        box[:, 2], box[:, 3] = self._quanta(bounds[2], bounds[3])
+        either = np.flatnonzero(self._table.traits[slots] & ANY)
+        if not len(either):
+            return slots, np.ascontiguousarray(self._table.kw[slots, 0]), box
+        off, words = self._table.words_of(slots[either])
+        places = np.concatenate([np.delete(np.arange(len(slots)), either), np.repeat(either, np.diff(off))])
+        words = np.concatenate([self._table.kw[np.delete(slots, either), 0], words])
+        return slots[places], words, box[places]
+
+    def _quanta(self, x: Floats, y: Floats) -> tuple[Slots, Slots]:
+        space = self._table.space
+        out = np.empty(len(x), np.int32), np.empty(len(x), np.int32)
+        kag_kernels.quantise(np.ascontiguousarray(x), space.min_x, 65536 / (space.max_x - space.min_x), out[0])
+        kag_kernels.quantise(np.ascontiguousarray(y), space.min_y, 65536 / (space.max_y - space.min_y), out[1])
+        return out
+
+    def _grow_words(self) -> None:
+        top = self._table.words.top
+        if top > len(self._directory):
+            room = top + top // 2
+            self._directory = np.append(self._directory, np.full(room - len(self._directory), -1, np.int32))
+            self._stamp = np.append(self._stamp, np.zeros(room - len(self._stamp), np.int32))
+
+    def _make_room(self, needed: bool) -> None:
+        """Let the arenas grow by half or by what the kernel has asked for."""
+        if not needed:
+            return
+        state = self._state
+        self._postings = _roomier(self._postings, int(state[POSTINGS_TOP]), int(state[NEED_POSTINGS]))
+        self._cells = _roomier(self._cells, int(state[CELLS_TOP]), int(state[NEED_CELLS]))
+        self._groups = _roomier(self._groups, int(state[GROUPS_TOP]), 1)
+
+
+def _tag(words: Slots) -> Ints:
+    return np.where(words < EXACT_TAGS, np.maximum(words, 0), EXACT_TAGS | (words & (EXACT_TAGS - 1))).astype(np.int64)
+
+
+def _roomier(array: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
+    if used + needed <= len(array):
+        return array
+    larger = np.empty((used + needed + used // 2, *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger

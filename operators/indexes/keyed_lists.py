@@ -1,0 +1,104 @@
+"""The arrays behind GI2 and FAST: inverted lists of slots found by key, and what all probes need.
+
+Lists are cleaned lazily, as both papers do: a query that has gone is skipped when it is met, and when a quarter of the
+queries are dead all lists are written anew, which also lets them follow the frequencies as they are by then.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes import list_kernels
+from operators.indexes.list_kernels import ARENA_TOP, MOST_NEW_NODES, NEED_ARENA, NODES_TOP, STATE_SIZE
+from operators.indexes.query_table import ANY, QueryTable
+from operators.indexes.structure import Found
+
+__all__ = ["KeyedLists"]
+
+Ints = NDArray[np.int64]
+Slots = NDArray[np.int32]
+
+_LAST_TICK = 2**31 - 2
+#: The share of dead queries, as a divisor of the living, and the least number at which lists are written anew.
+DEAD_SHARE, LEAST_DEAD = 4, 1024
+
+
+class KeyedLists:
+    """Lists of slots by key, with stamps and output space for probes."""
+
+    def __init__(self) -> None:
+        self.clear()
+        self.stamp: Slots = np.zeros(1, np.int32)
+        self._tick = 1
+        self._out: Slots = np.empty(4096, np.int32)
+        self._dead: list[Slots] = []
+
+    def clear(self) -> None:
+        """Forget all lists."""
+        self.table: Ints = np.full((256, 2), -1, np.int64)
+        self.nodes: Slots = np.empty((128, 4), np.int32)
+        self.arena: Slots = np.empty(256, np.int32)
+        self.free: Slots = np.full(32, -1, np.int32)
+        self.state: Ints = np.zeros(STATE_SIZE, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use; capacity that was never touched is address space, not memory."""
+        own = self.table.nbytes + 16 * int(self.state[NODES_TOP]) + 4 * int(self.state[ARENA_TOP])
+        return own + self.stamp.nbytes + sum(part.nbytes for part in self._dead)
+
+    def make_room(self) -> None:
+        """Let everything grow that is nearly full."""
+        nodes, arena = int(self.state[NODES_TOP]), int(self.state[ARENA_TOP])
+        if nodes + MOST_NEW_NODES > len(self.nodes):
+            self.nodes = _grown(self.nodes, nodes)
+        if arena + int(self.state[NEED_ARENA]) > len(self.arena):
+            self.arena = _grown(self.arena, arena, int(self.state[NEED_ARENA]))
+        if (nodes + MOST_NEW_NODES) * 10 > len(self.table) * 7:
+            table = np.full((len(self.table) * 2, 2), -1, np.int64)
+            list_kernels.rehash(self.table, table)
+            self.table = table
+
+    def bury(self, slots: Slots, table: QueryTable) -> Slots | None:
+        """Take note of dead queries; return all of them when it is time to write the lists anew."""
+        self._dead.append(slots)
+        if sum(len(part) for part in self._dead) <= max(LEAST_DEAD, len(table) // DEAD_SHARE):
+            return None
+        dead, self._dead = np.concatenate(self._dead), []
+        return dead
+
+    def probe(self, words: int, count: int, run: Callable[[int, int, Slots, Ints, Ints], Any]) -> Found:
+        """Call ``run(start, tick, out, off, examined)`` until all objects are done, with more room each time."""
+        if words > len(self.stamp):
+            self.stamp = np.append(self.stamp, np.zeros(words + words // 2 - len(self.stamp), np.int32))
+        if self._tick > _LAST_TICK - count:
+            self.stamp[:] = 0
+            self._tick = 1
+        off, examined = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
+        done = 0
+        while done < count:
+            done = int(run(done, self._tick, self._out, off, examined))
+            if done < count:
+                self._out = _grown(self._out, int(off[done]), len(self._out))
+        self._tick += count
+        return Found(off, self._out[: off[-1]], examined)
+
+
+def postings_of(slots: Slots, table: QueryTable) -> tuple[Ints, Slots]:
+    """Return for each posting the place of its query in `slots`, and its word: the first, or all where any will do."""
+    either = np.flatnonzero(table.traits[slots] & ANY)
+    places = np.arange(len(slots))
+    if not len(either):
+        return places, np.ascontiguousarray(table.kw[slots, 0])
+    off, words = table.words_of(slots[either])
+    single = np.delete(places, either)
+    places = np.concatenate([single, np.repeat(either, np.diff(off))])
+    return places, np.concatenate([table.kw[slots[single], 0], words])
+
+
+def _grown(array: NDArray[Any], used: int, needed: int = MOST_NEW_NODES) -> NDArray[Any]:
+    larger = np.empty((used + needed + used // 2 + 64, *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger
