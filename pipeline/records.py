@@ -71,7 +71,7 @@ def _has_quoted_newlines(spark: Any, paths: list[str]) -> bool:
 
     Such files must be read whole by one task each; all others are split over the tasks.
     """
-    quotes = "length(value) - length(replace(value, '\"', ''))"
+    quotes = "(length(value) - length(replace(value, '\"', '')))"
     return bool(spark.read.option("encoding", "ISO-8859-1").text(paths).where(f"{quotes} % 2 = 1").take(1))
 
 
