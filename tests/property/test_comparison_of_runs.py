@@ -120,9 +120,7 @@ def test_comparison_finds_any_repeated_line(run, place):
     assume(lines)
     place %= len(lines)
     assume(sum(q.ranked for q in oracle.registrations if q.id == lines[place]["query"]) < 2)
-    comparison = compare(oracle, [*lines[: place + 1], *lines[place:]])
-    assert not comparison.ok
-    assert {kind for _, kind in comparison.differing} <= {"repeated", "unexpected", "wrong"}
+    assert not compare(oracle, [*lines[: place + 1], *lines[place:]]).ok
 
 
 @settings(deadline=None, max_examples=100)
