@@ -3,16 +3,16 @@
 import traceback
 from pathlib import Path
 
-from streams.errors import DeclarationError, InputError, TaskFailedError
+from streams.errors import TaskFailedError, WaterspoutError
 
 _RUNTIME = Path(__file__).parent
 
-__all__ = ["is_users_fault", "task_failure"]
+__all__ = ["speaks_for_itself", "task_failure"]
 
 
-def is_users_fault(error: BaseException) -> bool:
-    """Tell whether an error is about a file or a declaration: it already says what to do, and needs no traceback."""
-    return isinstance(error, InputError | DeclarationError)
+def speaks_for_itself(error: BaseException) -> bool:
+    """Tell whether an error was raised on purpose: it says what to do, and needs no traceback."""
+    return isinstance(error, WaterspoutError)
 
 
 def task_failure(task: str, epoch: int, error: BaseException) -> TaskFailedError:

@@ -12,7 +12,7 @@ from typing import Any
 
 from streams.errors import RunError
 from topology.conductor import Conductor
-from topology.failure import is_users_fault, task_failure
+from topology.failure import speaks_for_itself, task_failure
 from topology.messages import Message, Report
 from topology.task import Task
 from topology.wiring import Wiring
@@ -57,7 +57,7 @@ class LocalRuntime:
                 try:
                     self._tasks[spec.id] = Task(self.wiring, spec)
                 except Exception as error:
-                    if is_users_fault(error):
+                    if speaks_for_itself(error):
                         raise
                     raise task_failure(spec.name, -1, error) from error
             start = self._restore()
@@ -124,7 +124,7 @@ class LocalRuntime:
             messages, report = task.step()
         except Exception as error:
             self._fail(conductor)
-            if is_users_fault(error):
+            if speaks_for_itself(error):
                 raise
             raise task_failure(task.spec.name, task.next, error) from error
         report.counts["busy_ms"] = (time.perf_counter() - started) * 1e3  # type: ignore[index]

@@ -83,10 +83,15 @@ class Wiring:
 
     @cached_property
     def conducted(self) -> frozenset[int]:
-        """Return the tasks whose reports complete an epoch: spouts, and those that send nothing on within the epoch."""
+        """Return the tasks whose reports complete an epoch.
+
+        Spouts, those that send nothing on within the epoch, and those that feed back: an epoch's feedback must be known
+        before anybody can say that the run has come to rest.
+        """
         sending = {edge.source for edge in self.edges if edge.lag == 0}
-        spouts = {task.id for task in self.spouts}
-        return frozenset(task.id for task in self.tasks if task.id in spouts or task.component not in sending)
+        feeding = {edge.source for edge in self.edges if edge.lag and edge.input.stream != CLOCK_STREAM}
+        spouts = {task.component for task in self.spouts}
+        return frozenset(t.id for t in self.tasks if t.component in spouts | feeding or t.component not in sending)
 
     @cached_property
     def spouts(self) -> tuple[TaskSpec, ...]:

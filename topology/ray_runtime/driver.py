@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
@@ -38,6 +39,7 @@ __all__ = ["RayRuntime"]
 LOOPBACK = "127.0.0.1"
 POLL_SECONDS = 0.2
 CLOSE_SECONDS = 30.0
+REACH_SECONDS = 10.0
 
 
 class RayRuntime:
@@ -229,11 +231,20 @@ def connect(address: str | None) -> bool:
                     _node_ip_address=LOOPBACK,
                 )
         else:
+            assert address is not None
+            _reach(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
         where = f"join the Ray cluster at '{address}'" if address else "start Ray on this machine"
         raise RunError(f"cannot {where}: {error}") from error
     return True
+
+
+def _reach(address: str) -> None:
+    """See that somebody listens at host:port: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host.removeprefix("ray://").strip("[]"), int(port)), timeout=REACH_SECONDS).close()
 
 
 @contextmanager

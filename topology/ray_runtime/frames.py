@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.codec import Buffers, decode, encode
-from streams.errors import DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
-from topology.failure import is_users_fault, task_failure
+from streams.errors import CodecError, DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
+from topology.failure import speaks_for_itself, task_failure
 from topology.messages import Message, Report
 from topology.ray_runtime.transport import Frame
 
@@ -28,27 +28,25 @@ class Grant:
     acked: int
 
 
-#: What became of a task: the kind of failure, and its text (for an operator's own, the traceback).
+#: What became of a task: the name of an error, and its text (for an operator's own, the traceback).
 Failure = tuple[str, str]
-OPERATOR, USER, LOST = "operator", "user", "lost"
+OPERATOR, LOST = "", "PeerLostError"
 
 
 def describe_failure(task: str, epoch: int, error: BaseException) -> Failure:
     """Return what to tell the driver of an exception."""
-    if is_users_fault(error):
-        return USER, f"{type(error).__name__}\n{error}"
-    if isinstance(error, PeerLostError):
-        return LOST, str(error)
+    if speaks_for_itself(error):
+        return type(error).__name__, str(error)
     return OPERATOR, task_failure(task, epoch, error).details
 
 
 def failure_error(task: str, epoch: int, failure: Failure) -> WaterspoutError:
     """Return the error that a failure ends the run with."""
-    kind, text = failure
-    if kind == USER:
-        name, _, message = text.partition("\n")
-        return InputError(message) if name == InputError.__name__ else DeclarationError(message)
-    return RunError(text) if kind == LOST else TaskFailedError(task, epoch, text)
+    name, text = failure
+    if name == OPERATOR:
+        return TaskFailedError(task, epoch, text)
+    named = {cls.__name__: cls for cls in (InputError, DeclarationError, CodecError)}
+    return named.get(name, RunError)(text)
 
 
 class PeerLostError(RunError):

@@ -1,0 +1,39 @@
+"""The examples run, and say what they should."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+
+import alerts  # noqa: E402
+import make_subscriptions  # noqa: E402
+import word_count  # noqa: E402
+
+
+def test_word_count_counts_the_words_of_the_file():
+    """The most common words are those that a plain count finds."""
+    assert word_count.main().most_common(3) == [("of", 1700), ("earthquake", 1679), ("shallow", 1605)]
+
+
+def test_alerts_finds_those_who_asked():
+    """Each subscription hears of something, and the alert for Anchorage is about Alaska."""
+    found = alerts.main()
+    assert {query for query, _ in found} == {"anchorage", "geysers", "strong"}
+
+
+@pytest.mark.ray
+def test_examples_give_the_same_on_ray():
+    """One argument runs them on Ray, with the same outcome."""
+    assert sorted(alerts.main("ray")) == sorted(alerts.main())
+    assert word_count.main("ray") == word_count.main()
+
+
+def test_shipped_subscriptions_are_what_the_script_makes():
+    """The shipped file can be made again."""
+    with gzip.open(EXAMPLES / "data" / "subscriptions.jsonl.gz", "rt", encoding="utf-8") as file:
+        assert [json.loads(line) for line in file] == make_subscriptions.subscriptions()
