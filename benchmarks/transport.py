@@ -164,10 +164,9 @@ def measure_plain_calls(objects: int, seconds: float, seed: int) -> float:
     import ray
 
     options = {"num_cpus": 0.05}
-    evaluators = [ray.remote(_PlainEvaluator).options(**options).remote() for _ in range(EVALUATORS)]  # type: ignore[attr-defined]
-    routers = [
-        ray.remote(_PlainRouter).options(**options, max_concurrency=4).remote(evaluators)  # type: ignore[attr-defined]
-        for _ in range(ROUTERS)
+    evaluators: list[Any] = [ray.remote(_PlainEvaluator).options(**options).remote() for _ in range(EVALUATORS)]
+    routers: list[Any] = [
+        ray.remote(_PlainRouter).options(**options, max_concurrency=4).remote(evaluators) for _ in range(ROUTERS)
     ]
     halves = [
         [

@@ -9,7 +9,17 @@ from streams.errors import DeclarationError
 from streams.geometry import Metric, Rect
 from streams.window import Window
 
-__all__ = ["Component", "EpochSettings", "Input", "Limits", "RaySettings", "Settings", "Tick", "Topology"]
+__all__ = [
+    "Component",
+    "EpochSettings",
+    "Input",
+    "Limits",
+    "PartitionerSettings",
+    "RaySettings",
+    "Settings",
+    "Tick",
+    "Topology",
+]
 
 UNIT_SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 
@@ -53,6 +63,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionerSettings:
+    """The plan that a topology asks for: which partitioner, on how fine a grid, with which options of its own."""
+
+    kind: str
+    side: int = 1_000
+    options: Any = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _at_least("side", self.side, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class RaySettings:
     """How tasks sit on a Ray cluster: the share of a core that each reserves, and how long to wait for them to start."""
 
@@ -76,6 +98,7 @@ class Settings:
     seed: int = 0
     max_pending: int = 8
     plan: str | None = None
+    partitioner: PartitionerSettings | None = None
     vocabulary: Path | None = None
     epoch: EpochSettings = field(default_factory=EpochSettings)
     window: Window | None = None

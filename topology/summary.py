@@ -8,7 +8,7 @@ from typing import Any
 from topology.messages import Report
 from topology.wiring import Wiring
 
-__all__ = ["LatencyHistogram", "Tally"]
+__all__ = ["LatencyHistogram", "Tally", "Timeline"]
 
 #: The component whose costs make imbalance and efficiency: the one that matches.
 EVALUATOR = "evaluator"
@@ -45,6 +45,37 @@ class LatencyHistogram:
         return {**named, "max": round(self.max_ms, 3)}
 
 
+class Timeline:
+    """Objects and costs over time, in a bounded number of entries: when they are too many, every other one is dropped."""
+
+    MOST = 512
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[float, int, list[float]]] = [(0.0, 0, [])]
+        self._every = 1
+        self._passed = 0
+
+    def note(self, seconds: float, objects: int, costs: list[float]) -> None:
+        """Take the state after an epoch."""
+        self._passed += 1
+        if self._passed % self._every:
+            return
+        self._entries.append((seconds, objects, costs))
+        if len(self._entries) > self.MOST:
+            self._entries = self._entries[::2]
+            self._every *= 2
+
+    def as_list(self) -> list[dict[str, Any]]:
+        """Return entries of seconds, objects so far, and the cost of each evaluator since the entry before."""
+        listed = []
+        before: list[float] = []
+        for seconds, objects, costs in self._entries:
+            grown = [int(cost - (before[i] if i < len(before) else 0)) for i, cost in enumerate(costs)]
+            listed.append({"seconds": round(seconds, 4), "objects": objects, "costs": grown})
+            before = costs
+        return listed
+
+
 class Tally:
     """Adds up reports. `clock` gives seconds; only differences matter."""
 
@@ -62,6 +93,7 @@ class Tally:
         self.counts: dict[int, dict[str, float]] = {task.id: defaultdict(float) for task in wiring.tasks}
         self.totals: dict[str, float] = defaultdict(float)
         self.latency = LatencyHistogram()
+        self._timeline = Timeline()
         self.epochs = 0
         self.seconds = 0.0
 
@@ -87,6 +119,10 @@ class Tally:
         self.epochs += 1
         self.seconds = now - (self._started_at or now)
         self.latency.add((now - self._first_at.pop(epoch, now)) * 1e3)
+        self._timeline.note(self.seconds, int(self.totals["objects"]), self._evaluator_costs())
+
+    def _evaluator_costs(self) -> list[float]:
+        return [self.counts[task.id]["cost"] for task in self._wiring.tasks if task.component == EVALUATOR]
 
     def _weigh(self, costs: dict[int, float]) -> None:
         """Take the costs of all evaluators in one epoch."""
@@ -133,6 +169,7 @@ class Tally:
             "communication": round(sum(self.counts[t.id]["objects_in"] for t in evaluators) / objects, 4)
             if objects
             else 0.0,
+            "timeline": self._timeline.as_list(),
             "tasks": [
                 {"task": task.name, **{name: _number(value) for name, value in sorted(self.counts[task.id].items())}}
                 for task in self._wiring.tasks

@@ -6,6 +6,7 @@ import typer
 
 from streams.errors import DeclarationError, InputError, WaterspoutError
 from topology.cli.bench import bench
+from topology.cli.offline import build, plot, prepare, workload
 from topology.cli.run import run, validate, verify
 
 __all__ = ["app", "main"]
@@ -21,10 +22,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(run)
-app.command()(validate)
-app.command()(verify)
-app.command()(bench)
+for command in (run, validate, verify, prepare, build, workload, plot, bench):
+    app.command()(command)
 
 
 def main() -> None:
