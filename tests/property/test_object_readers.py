@@ -1,0 +1,273 @@
+"""Readers of objects against Python's own csv and json modules, and against themselves cut differently."""
+
+import csv
+import gzip
+import io
+import json
+import math
+from itertools import pairwise
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from streams import json_blocks
+from streams.batches import tuple_rows
+from streams.file_blocks import ReadLimits, read_records
+from streams.geometry import Rect
+from streams.object_files import SHARE_RUN, ObjectChunk, read_objects
+from streams.record_kernels import copy_fields, cut_fields
+from streams.tokens import tokenise
+from streams.vocabulary import Encoder, unseen_id
+
+SPACE = Rect(0, 0, 1, 1)
+LIMITS = ReadLimits(line_bytes=2_000, keywords=6)
+
+coordinates = st.one_of(st.floats(0, 1), st.floats(-1, 2), st.integers(-1, 2))
+words = st.text(st.sampled_from("abAB é,\"'\\\n\0"), max_size=6)
+plain = st.fixed_dictionaries(
+    {"id": st.one_of(st.integers(-9, 99), st.text(min_size=1, max_size=4)), "ts": st.integers(0, 9)}
+    | {"x": coordinates, "y": coordinates, "text": words}
+)
+odd_values = st.one_of(
+    st.none(), st.booleans(), st.integers(2**62 - 2, 2**64), st.integers(-3, 3), st.floats(), st.text(max_size=3),
+    st.lists(st.one_of(words, st.none(), st.integers(-1, 2)), max_size=8), st.just("2018-01-31T01:49:59.6509Z"),
+    st.just({"a": [1]}), st.sampled_from(["upsert", "delete", "\ud800"]),
+)  # fmt: skip
+fields = st.sampled_from(["id", "ts", "x", "y", "lon", "lat", "text", "keywords", "keyword_ids", "op", "other"])
+odd = st.tuples(plain, st.dictionaries(fields, odd_values, max_size=4), st.sets(fields, max_size=2)).map(
+    lambda drawn: {name: value for name, value in (drawn[0] | drawn[1]).items() if name not in drawn[2]}
+)
+lines = st.one_of(
+    st.one_of(plain, plain, plain, odd).map(lambda record: json.dumps(record).encode()),
+    plain.map(lambda record: json.dumps(record, ensure_ascii=False).encode()),
+    st.sampled_from(
+        [
+            b"", b"  ", b"{}", b"[1]", b"7", b"{", b'{"id":1}{"id":2}', b"\xff", b'{"id":1,"id":2,"ts":0,"x":0,"y":0}',
+            b'{"id":1,"ts":0,"x":0,"y":0,"z":Inf}', b'{"id":1,"ts":0,"x":0,"y":0,"z":NaN}',
+            b'{"id":1,"ts":0,"x":-Infinity,"y":0}',
+            b'{"id":1,"ts":0,"x":1e400,"y":0}', b'{"id":1,"ts":0,"x":0,"y":0,"z":[1,1],"z":2}', b"\xef\xbb\xbf{}",
+            b'{"id":1,"ts":0,"x":0,"y":0,"a":' + b"[" * 150 + b"]" * 150 + b"}",
+            b'{"id":1,"ts":0,"x":0,"y":0,"a":' + b"[" * 250 + b"]" * 250 + b"}",
+            b'{"id":1,"ts":0,"x":0,"y":0,"text":"' + b"[" * 250 + b'"}', b'{"id":1,"text":"' + b"a" * 2_000 + b'"}',
+            b'{"\\u0069d":1,"ts":0,"x":0,"y":0}', b' {"id":1,"ts":0,"x":0,"y":0} ', b'{"id":1.0,"ts":0,"x":0,"y":0}',
+        ]
+    ),
+)  # fmt: skip
+files = st.lists(lines, max_size=60).map(b"\n".join)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder whose files each example writes anew."""
+    return tmp_path_factory.mktemp("objects")
+
+
+def read(path, **options):
+    """Return all chunks of a file."""
+    return list(read_objects(path, space=SPACE, encoder=Encoder(), limits=LIMITS, **options))
+
+
+def rows(chunks):
+    """Return the accepted rows and the rejects of chunks as plain values."""
+    accepted = [row for chunk in chunks for row in tuple_rows(chunk.batch)[1]]
+    rejected = [row for chunk in chunks for row in tuple_rows(chunk.rejects)[1]]
+    return [repr(row) for row in accepted], rejected
+
+
+def ids(found):
+    """Return keyword ids of words, ascending."""
+    return sorted(map(unseen_id, found))
+
+
+def fields_of(block):
+    """Return the fields of each record of a block."""
+    width = int(block.size.max()) + 1
+    shape = (width, len(block))
+    begins, ends, written = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.uint8)
+    counts = np.zeros(len(block), np.int64)
+    cut_fields(block.data, block.start, block.stop, np.arange(width), begins, ends, written, counts)
+    columns = []
+    for column in zip(begins, ends, written, strict=True):
+        off, out = np.zeros(len(block) + 1, np.int32), np.empty(len(block.data), np.uint8)
+        copy_fields(block.data, *column, off, out)
+        columns.append([out[start:stop].tobytes().decode() for start, stop in pairwise(off.tolist())])
+    return [list(record[:count]) for record, count in zip(zip(*columns, strict=True), counts.tolist(), strict=True)]
+
+
+@given(st.text(st.sampled_from('ab,"\n'), max_size=60))
+@example('a"b,"c""d"e,"x\ny"\n')
+def test_csv_records_are_those_of_the_csv_module(folder, text):
+    """Records and fields of any text are those that Python's csv module finds; an open quote at the end is noted."""
+    path = folder / "records.csv"
+    path.write_bytes(text.encode())
+    blocks = list(read_records(str(path), None, quoted=True, rows=3))
+    found = [record for block in blocks for record in fields_of(block)]
+    unclosed = bool(blocks) and blocks[-1].unclosed
+    expected = [record for record in csv.reader(io.StringIO(text, newline="")) if record]
+    assert found[: len(found) - unclosed] == expected[: len(expected) - unclosed]
+    assert unclosed == (list(csv.reader(io.StringIO(text + "\nEND", newline="")))[-1] != ["END"])
+
+
+@given(st.lists(st.lists(st.text(st.sampled_from('a,"\n \r'), max_size=5), min_size=1, max_size=2), max_size=8))
+def test_csv_lines_are_the_physical_ones(folder, records):
+    """The line of a record is the number of line feeds before it plus one, with line feeds inside of quotes counted."""
+    path = folder / "lines.csv"
+    out, starts = "id,ts,x,y,text\n", []
+    for record in records:
+        starts.append(out.count("\n") + 1)
+        quoted = ",".join('"' + field.replace('"', '""') + '"' for field in record)
+        out += quoted + "\n"
+    path.write_bytes(out.encode())
+    chunks = read(path, chunk_rows=2)
+    assert [int(line) for chunk in chunks for line in chunk.rejects.line] == starts
+    assert all("fields, expected 5" in reason for chunk in chunks for reason in chunk.rejects.reason.to_list())
+
+
+def naive_object(record):
+    """Return what a valid record of known types says, or None: the rules, in plain Python."""
+
+    def number(value):
+        return type(value) in (int, float) and math.isfinite(value)
+
+    name, ts, x, y = (record.get(field) for field in ("id", "ts", "x", "y"))
+    if x is None and y is None:
+        x, y = record.get("lon"), record.get("lat")
+    if not (type(name) is int or (isinstance(name, str) and name)) or type(ts) is not int or abs(ts) >= 2**62:
+        return None
+    if not number(x) or not number(y) or not (0 <= x <= 1 and 0 <= y <= 1):
+        return None
+    if record.get("op") not in (None, "upsert", "delete"):
+        return None
+    listed, text = record.get("keywords"), record.get("text")
+    found = tokenise(text or "") if listed is None else {word.casefold() for word in listed if word}
+    return None if len(found) > LIMITS.keywords else (name, ts, x, y, record.get("op") == "delete", ids(found))
+
+
+typed = st.fixed_dictionaries(
+    {"id": st.one_of(st.integers(), st.text(max_size=3), st.none()), "ts": st.one_of(st.integers(0, 20), st.none())},
+    optional={
+        "x": st.one_of(coordinates, st.none(), st.floats()), "y": coordinates, "lon": coordinates, "lat": coordinates,
+        "keywords": st.one_of(st.none(), st.lists(words, max_size=9)), "text": st.text(st.sampled_from("aAé "), max_size=20),
+        "op": st.one_of(st.none(), st.sampled_from(["upsert", "delete", "remove"])),
+    },
+)  # fmt: skip
+
+
+@given(st.lists(typed, max_size=12))
+def test_json_objects_are_accepted_by_the_rules(folder, records):
+    """Accepted are the records that a plain reading of the rules accepts, with the values that it gives them."""
+    path = folder / "typed.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    expected, latest = [], None
+    for seq, record in enumerate(records):
+        good = naive_object(record)
+        if good is not None and (latest is None or good[1] >= latest):
+            latest = good[1]
+            expected.append((seq, *good))
+    found = [
+        (seq, name, ts, x, y, op == 1, kw)
+        for chunk in read(path, chunk_rows=5)
+        for seq, ts, x, y, op, kw, name in tuple_rows(chunk.batch)[1]
+    ]
+    assert found == expected
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.one_of(files, st.lists(typed, max_size=12).map(lambda found: "\n".join(map(json.dumps, found)).encode())))
+def test_json_lines_read_fast_are_read_exactly(folder, content):
+    """Whole blocks through Arrow give what line after line gives, accepted and rejected, word for word."""
+    path = folder / "lines.jsonl"
+    path.write_bytes(content)
+    fast = rows(read(path))
+    with mock.patch.object(json_blocks, "trusted_lines", lambda block, strict: np.zeros(len(block), np.bool_)):
+        assert rows(read(path)) == fast
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(files, st.integers(1, 9), st.integers(0, 70), st.booleans())
+def test_objects_do_not_depend_on_how_they_are_cut(folder, content, chunk_rows, skip, compressed):
+    """Chunk size, compression and a restart in the middle change nothing."""
+    path = folder / ("cut.jsonl.gz" if compressed else "cut.jsonl")
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    whole, small = read(path), read(path, chunk_rows=chunk_rows)
+    assert rows(small) == rows(whole)
+    assert all(chunk.records <= chunk_rows for chunk in small)
+    before, after, watermark, records = [], small, None, 0
+    while after and records + after[0].records <= skip:
+        before.append(after.pop(0))
+        records += before[-1].records
+        if len(before[-1].batch):
+            watermark = int(before[-1].batch.ts[-1])
+    again = read(path, chunk_rows=chunk_rows, skip=records, watermark=watermark)
+    assert rows(before + again) == rows(whole)
+
+
+@given(st.integers(1, 3), st.integers(1, 700), st.data())
+@settings(max_examples=20)
+def test_readers_that_share_agree_and_divide(folder, readers, chunk_rows, data):
+    """Readers of a share accept the same rows, and each row's keywords and each reject are with exactly one of them."""
+    path = folder / "shared.jsonl"
+    records = 2 * SHARE_RUN + data.draw(st.integers(0, 40))
+    bad = data.draw(st.sets(st.integers(0, records - 1), max_size=5))
+    path.write_text(
+        "".join(
+            json.dumps({"id": n, "ts": n, "x": 5 if n in bad else 0.5, "y": 0.5, "text": f"word{n} storm"}) + "\n"
+            for n in range(records)
+        )
+    )
+    [whole] = [join(read(path))]
+    shares = [join(read(path, share=(n, readers), chunk_rows=chunk_rows)) for n in range(readers)]
+    assert np.array_equal(sum(share.mine.astype(int) for share in shares), np.ones(len(whole.batch)))
+    for share in shares:
+        assert share.records == whole.records
+        for name in ("seq", "ts", "x", "y", "op", "ids"):
+            left, right = getattr(share.batch, name), getattr(whole.batch, name)
+            assert left == right if name == "ids" else np.array_equal(left, right)
+        mine = np.flatnonzero(share.mine)
+        assert tuple_rows(share.batch.take(mine)) == tuple_rows(whole.batch.take(mine))
+        sizes = np.diff(share.batch.kw_off)
+        assert (sizes[~share.mine] == 0).all()
+    rejected = [row for share in shares for row in tuple_rows(share.rejects)[1]]
+    assert sorted(rejected) == sorted(tuple_rows(whole.rejects)[1])
+
+
+def join(chunks):
+    """Put chunks together."""
+    return ObjectChunk(
+        type(chunks[0].batch).concat([chunk.batch for chunk in chunks]),
+        type(chunks[0].rejects).concat([chunk.rejects for chunk in chunks]),
+        sum(chunk.records for chunk in chunks),
+        np.concatenate([chunk.mine for chunk in chunks]),
+    )
+
+
+tables = st.lists(
+    st.tuples(
+        st.integers(-(2**63), 2**63 - 1), st.integers(0, 9), st.floats(-1, 2), st.floats(-1, 2),
+        st.text(st.sampled_from('aAéß ,"\n'), max_size=12), st.sampled_from(["", "upsert", "delete"]),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(tables)
+def test_formats_say_the_same(folder, table):
+    """The same objects in CSV, JSONL and Parquet are the same objects."""
+    names = ("id", "ts", "x", "y", "text", "op")
+    with open(folder / "same.csv", "w", newline="") as out:
+        csv.writer(out).writerows([names, *table])
+    records = [dict(zip(names, row, strict=True)) | {"op": row[5] or None} for row in table]
+    (folder / "same.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    kinds = (pa.int64(), pa.int64(), pa.float64(), pa.float64(), pa.string(), pa.string())
+    schema = pa.schema(list(zip(names, kinds, strict=True)))
+    pq.write_table(pa.Table.from_pylist(records, schema), folder / "same.parquet", row_group_size=5)
+    results = [
+        (rows(chunks)[0], [reason for chunk in chunks for reason in chunk.rejects.reason.to_list()])
+        for chunks in (read(folder / f"same.{ending}") for ending in ("csv", "jsonl", "parquet"))
+    ]
+    assert results[0] == results[1] == results[2]
