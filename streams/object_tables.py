@@ -3,12 +3,11 @@
 import difflib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from streams.errors import InputError
 
 __all__ = ["TableColumns", "find_columns"]
-
-from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +39,28 @@ def find_columns(path: str, columns: Sequence[str], keywords: Sequence[str]) -> 
     """
     for name in ("id", "ts"):
         if name not in columns:
-            raise _missing(path, [name], columns)
+            raise _missing(path, name, [name], columns)
     x, y = ("lon", "lat") if {"lon", "lat"} <= set(columns) and not {"x", "y"} <= set(columns) else ("x", "y")
     if not {x, y} <= set(columns):
         if "lon" in columns or "lat" in columns:
             x, y = "lon", "lat"
-        raise _missing(path, [name for name in (x, y) if name not in columns], columns)
+        absent = [name for name in (x, y) if name not in columns]
+        raise _missing(path, " and no ".join(absent), absent, columns)
     found = TableColumns(x, y, tuple(name for name in keywords if name in columns), "op" in columns)
     if not found.keywords:
-        raise _missing(path, [" or ".join(keywords)], columns)
+        raise _missing(path, " or ".join(keywords), keywords, columns)
     counts = Counter(columns)
     if twice := [name for name in found.names if counts[name] > 1]:
         raise InputError(f"{path} has the column '{twice[0]}' {counts[twice[0]]} times; rename all but one")
     return found
 
 
-def _missing(path: str, names: Sequence[str], columns: Sequence[str]) -> InputError:
+def _missing(path: str, what: str, names: Sequence[str], columns: Sequence[str]) -> InputError:
     lowered = {column.lower(): column for column in columns}
     near = [found for name in names for found in difflib.get_close_matches(name, lowered, n=1, cutoff=0.5)]
     hint = f" (nearest is '{lowered[near[0]]}')" if near else ""
     there = ", ".join(columns) or "none"
     return InputError(
-        f"{path} has no column {' and no column '.join(names)}{hint}; it has {there}; "
+        f"{path} has no column {what}{hint}; it has {there}; "
         "expected id, ts, x and y or lon and lat, keywords or text, and op where objects can be deleted"
     )
