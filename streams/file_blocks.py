@@ -201,10 +201,10 @@ class _Cutter:
         cursor = self._cursor
         begin = int(cursor[BEGIN])
         self._rest = whole[begin:]
-        if len(self._rest) > self._limit:
-            self._dropped += len(self._rest)
+        if len(self._rest) > self._limit + 1:  # one more for a carriage return, which may belong to the line's end
+            self._dropped += len(self._rest) - 1
             self._dropped_line = int(cursor[FIRST_LINE])
-            self._rest = b""
+            self._rest = self._rest[-1:]
         cursor[BEGIN], cursor[AT] = 0, len(self._rest)
 
     def _cut(self, data: NDArray[np.uint8]) -> RecordBlock:
@@ -226,8 +226,8 @@ class _Cutter:
         cursor = self._cursor
         if cursor[BLANK]:
             return
-        size = self._dropped + len(self._rest)
         rest = self._rest.removesuffix(b"\r") if cursor[STATE] != IN_QUOTES else self._rest
+        size = self._dropped + len(rest)
         too_long = size > self._limit
         yield RecordBlock(
             np.frombuffer(rest, np.uint8),
