@@ -320,6 +320,16 @@ def test_comparison_snapshot_and_changing_result_share_an_identifier():
     assert kinds(compare(oracle, [state])) == {("knn snapshot", "missing"): 1}
 
 
+def test_comparison_snapshot_and_changing_result_may_be_equal():
+    """Where a snapshot and an ended query of one identifier have the same list at the same time, two lines are due."""
+    operations = [{**KNN, "id": "q", "ttl": 3}, {**KNN_SNAPSHOT, "id": "q"}]
+    oracle = oracle_of([("a", 1, 0.25, "")], operations)
+    line = {"query": "q", "ts": 5, "objects": [["a", 0.25]]}
+    assert compare(oracle, [line, line]).ok
+    assert kinds(compare(oracle, [line])) == {("knn", "missing"): 1}
+    assert kinds(compare(oracle, [line] * 3)) == {("knn", "repeated"): 1}
+
+
 def test_comparison_unchanged_scores_of_a_window_are_followed():
     """A topk line after something left the window must not list it."""
     oracle = oracle_of([("a", 0, 0.0, "tea"), ("b", 9, 0.0, "ham")], [TOPK], window=Window(ms=5))

@@ -358,6 +358,17 @@ def test_terms_window_includes_now_and_excludes_its_old_edge():
     assert results(lines_of(objects, operations), "terms") == [(10, [["in", 2], ["now", 2]])]
 
 
+def test_terms_window_slides_from_instant_to_instant():
+    """Each instant counts its own window, from the first, which reaches back before the query, to the last."""
+    objects = objects_of(("a", 1, 0, 0, "tea"), ("b", 4, 0, 0, "tea"), ("c", 6, 0, 0, "jam"), ("d", 9, 0, 0, "ham"))
+    operations = [query("terms", 2, region=EVERYWHERE, k=9, window=3, slide=1)]
+    listed = dict(results(lines_of(objects, operations), "terms"))
+    assert [listed[now] for now in (3, 4, 6, 7, 9)] == [
+        [["tea", 1]], [["tea", 1]], [["jam", 1], ["tea", 1]], [["jam", 1]], [["ham", 1]],
+    ]  # fmt: skip
+    assert list(listed) == [3, 4, 5, 6, 7, 8, 9]
+
+
 def test_terms_ties_are_in_alphabetical_order():
     """Equal counts are listed by term, and the k-th place is decided so too."""
     objects = objects_of(("a", 0, 0, 0, "pear fig plum"), ("b", 0, 0, 0, "plum fig"), ("c", 0, 0, 0, "pear kiwi apple"))
