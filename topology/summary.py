@@ -121,6 +121,15 @@ class Tally:
         self.latency.add((now - self._first_at.pop(epoch, now)) * 1e3)
         self._timeline.note(self.seconds, int(self.totals["objects"]), self._evaluator_costs())
 
+    def _storm_metrics(self, counts: dict[str, float]) -> dict[str, float]:
+        """Return a task's counters, and Storm's two measures of how busy it is."""
+        busy, executed = counts.get("busy_ms", 0.0), counts.get("executed", 0.0)
+        measures = {
+            "execute_latency_ms": busy / executed if executed else 0.0,
+            "capacity": busy / (self.seconds * 1e3) if self.seconds else 0.0,
+        }
+        return {name: _number(value) for name, value in sorted({**counts, **measures}.items())}
+
     def _evaluator_costs(self) -> list[float]:
         return [self.counts[task.id]["cost"] for task in self._wiring.tasks if task.component == EVALUATOR]
 
@@ -170,12 +179,9 @@ class Tally:
             if objects
             else 0.0,
             "timeline": self._timeline.as_list(),
-            "tasks": [
-                {"task": task.name, **{name: _number(value) for name, value in sorted(self.counts[task.id].items())}}
-                for task in self._wiring.tasks
-            ],
+            "tasks": [{"task": task.name, **self._storm_metrics(self.counts[task.id])} for task in self._wiring.tasks],
         }
 
 
 def _number(value: float) -> float | int:
-    return int(value) if value == int(value) else round(value, 3)
+    return int(value) if value == int(value) else round(value, 6)

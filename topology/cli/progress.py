@@ -46,5 +46,5 @@ def progress_line() -> Iterator[ProgressLine]:
     if not sys.stderr.isatty():
         yield ProgressLine(None)
         return
-    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+    with Live(Text("starting ..."), console=Console(stderr=True), auto_refresh=False, transient=True) as live:
         yield ProgressLine(live)
