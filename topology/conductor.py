@@ -21,6 +21,7 @@ class Conductor:
         acked: how many epochs are complete.
         limit: spouts may work on epochs below this.
         final: the final epoch, once it is known.
+        idle: in the epoch that was completed last, no spout emitted and nothing was fed back.
     """
 
     def __init__(self, wiring: Wiring, *, start: int = 0) -> None:
@@ -36,7 +37,7 @@ class Conductor:
         self._reports: dict[int, int] = {}
         self._exhausted: dict[int, int] = {}
         self._last_feedback = -1
-        self._emitted: dict[int, float] = {}
+        self._moved: dict[int, float] = {}
         self._stopping = False
         self.idle = False
 
@@ -66,8 +67,9 @@ class Conductor:
                 self._exhausted.setdefault(report.task, report.epoch)
             else:
                 self._exhausted.pop(report.task, None)
-            self._emitted[report.epoch] = self._emitted.get(report.epoch, 0) + report.counts.get("emitted", 0)
+            self._moved[report.epoch] = self._moved.get(report.epoch, 0) + report.counts.get("emitted", 0)
         if report.feedback:
+            self._moved[report.epoch] = self._moved.get(report.epoch, 0) + report.feedback
             self._last_feedback = max(self._last_feedback, report.epoch)
         if report.epoch == self.final:
             self._unaccounted.discard(report.task)
@@ -77,7 +79,7 @@ class Conductor:
         completed = []
         while self._reports.get(self.acked, 0) == len(self._conducted):
             del self._reports[self.acked]
-            self.idle = self._emitted.pop(self.acked, 0) == 0
+            self.idle = self._moved.pop(self.acked, 0) == 0
             completed.append(self.acked)
             self.acked += 1
         return completed
