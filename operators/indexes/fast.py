@@ -1,9 +1,9 @@
 """FAST, the index of Tornado's evaluators (section 3.2): a spatial pyramid with an adaptive keyword index, AKI.
 
 A query hangs on its least frequent keyword and starts in the list of that keyword in the one cell at the top of the
-pyramid. A list that has grown to `frequent` queries makes its keyword a frequent one there: queries that are small
-enough descend, cell by cell, to the level of their own size; where that does not help, a list becomes a node of a trie
-in which queries are told apart by their next keywords. Infrequent keywords stay in short lists at the top. A query is
+pyramid. A list that has grown to `frequent` queries makes its keyword a frequent one: from then on its queries live on
+the level of the pyramid that fits their size; where a list is still long, it becomes a node of a trie in which queries
+are told apart by their next keywords. Infrequent keywords stay in short lists at the top. A query is
 stored once and shared by neighbouring cells, which read each other's lists, so nothing is replicated.
 """
 
@@ -45,7 +45,7 @@ class Fast:
         self._lists = KeyedLists()
         self._levels_of: Slots = np.zeros(1, np.int32)
         self._box: NDArray[np.uint16] = np.empty((0, 4), np.uint16)
-        self._stack: Slots = np.empty((frequent * (levels + 4) + 64, 3), np.int32)
+        self._stack: Slots = np.empty((frequent * 8 + 64, 2), np.int32)
 
     @property
     def nbytes(self) -> int:
@@ -63,7 +63,7 @@ class Fast:
             box[: len(self._box)] = self._box
             self._box = box
         for i in range(4):
-            self._box[slots, i] = self._quanta(bounds[i], i % 2)
+            self._box[slots, i] = self._quanta(bounds[:, i], i % 2)
         places, words = postings_of(slots, table)
         slots = slots[places]
         done = 0
@@ -93,13 +93,16 @@ class Fast:
         """Match objects."""
         table, lists = self._table, self._lists
         x, y = self._quanta(objects.x, 0), self._quanta(objects.y, 1)
+        longest = int(np.diff(objects.word_off).max(initial=0))
+        keys = np.empty(4 * (longest + 1) * (self._levels + 1), np.int64)
+        stack = np.empty((2 * longest + 8, 2), np.int32)
 
         def run(start: int, tick: int, out: Slots, off: Ints, examined: Ints) -> int:
             done: int = list_kernels.fast_probe(
                 start, objects.x, objects.y, x, y, objects.word_off, objects.words, tick,
-                self._levels, self._levels_of, self._box, lists.table, lists.nodes, lists.arena,
+                self._levels, self._levels_of, lists.table, lists.nodes, lists.arena,
                 table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.stamp,
-                out, off, examined,
+                keys, stack, lists.runs, out, off, examined,
             )  # fmt: skip
             return done
 

@@ -49,7 +49,7 @@ class GI2:
     def add(self, slots: Slots, bounds: Bounds) -> None:
         """File queries in the cells they overlap."""
         side, lists = self._grid.columns, self._lists
-        low, high = self._grid.cells_of(bounds[0], bounds[1]), self._grid.cells_of(bounds[2], bounds[3])
+        low, high = self._grid.cells_of(bounds[:, 0], bounds[:, 1]), self._grid.cells_of(bounds[:, 2], bounds[:, 3])
         span = np.column_stack([low % side, low // side, high % side, high // side]).astype(np.int32)
         places, words = postings_of(slots, self._table)
         slots, span = slots[places], np.ascontiguousarray(span[places])
@@ -77,13 +77,16 @@ class GI2:
         """Match objects."""
         table, lists, side = self._table, self._lists, self._grid.columns
         cell = self._grid.cells_of(objects.x, objects.y).astype(np.int32)
+        longest = int(np.diff(objects.word_off).max(initial=0))
+        keys = np.empty(2 * (longest + 1), np.int64)
+        runs = lists.runs if len(keys) <= len(lists.runs) else np.empty((len(keys), 3), np.int32)
 
         def run(start: int, tick: int, out: Slots, off: Ints, examined: Ints) -> int:
             done: int = list_kernels.gi2_probe(
                 start, objects.x, objects.y, cell, side, objects.word_off, objects.words, tick,
                 lists.table, lists.nodes, lists.arena, lists.state,
                 table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.stamp,
-                out, off, examined,
+                keys, runs, out, off, examined,
             )  # fmt: skip
             return done
 

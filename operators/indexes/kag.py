@@ -25,10 +25,9 @@ from operators.indexes.kag_kernels import (
     STATE_SIZE,
 )  # fmt: skip
 from operators.indexes.kag_probe import probe
-from operators.indexes.query_table import ANY, KIND, QueryTable
+from operators.indexes.query_table import ANY, QueryTable
 from operators.indexes.structure import Bounds, Found, Probe
 from streams.errors import DeclarationError
-from streams.geometry import REGION_CIRCLE
 
 __all__ = ["Kag"]
 
@@ -83,16 +82,10 @@ class Kag:
     def add(self, slots: Slots, bounds: Bounds) -> None:
         """File queries."""
         self._grow_words()
-        slots, words, box = self._postings_of(slots, bounds)
         table = self._table
-        second, third = table.kw[slots, 1], table.kw[slots, 2]
-        more = third < -1
-        if more.any():
-            third = np.where(more, table.pool[np.where(more, -1 - third, 0)], third)
-        either = (table.traits[slots] & ANY) != 0
-        verify = either | more | (table.traits[slots] & KIND == REGION_CIRCLE)
-        verify |= (second >= EXACT_TAGS) | (third >= EXACT_TAGS)
-        tags = np.where(either, 0, _tag(second) | _tag(third) << 16).astype(np.uint32)
+        slots, words, box = self._postings_of(slots, bounds)
+        tags, verify = np.empty(len(slots), np.uint32), np.empty(len(slots), np.bool_)
+        kag_kernels.tag(slots, table.kw, table.pool, table.traits, tags, verify)
         done = 0
         while done < len(slots):
             done = kag_kernels.add(
@@ -139,9 +132,10 @@ class Kag:
 
     def _postings_of(self, slots: Slots, bounds: Bounds) -> tuple[Slots, Slots, Slots]:
         """Return slot, word and box of each posting: one for a query, or one for each word where any will do."""
+        space = self._table.space
+        per_x, per_y = 65536 / (space.max_x - space.min_x), 65536 / (space.max_y - space.min_y)
         box = np.empty((len(slots), 4), np.int32)
-        box[:, 0], box[:, 1] = self._quanta(bounds[0], bounds[1])
-        box[:, 2], box[:, 3] = self._quanta(bounds[2], bounds[3])
+        kag_kernels.quantise_boxes(np.ascontiguousarray(bounds), space.min_x, space.min_y, per_x, per_y, box)
         either = np.flatnonzero(self._table.traits[slots] & ANY)
         if not len(either):
             return slots, np.ascontiguousarray(self._table.kw[slots, 0]), box
@@ -172,10 +166,6 @@ class Kag:
         self._postings = _roomier(self._postings, int(state[POSTINGS_TOP]), int(state[NEED_POSTINGS]))
         self._cells = _roomier(self._cells, int(state[CELLS_TOP]), int(state[NEED_CELLS]))
         self._groups = _roomier(self._groups, int(state[GROUPS_TOP]), 1)
-
-
-def _tag(words: Slots) -> Ints:
-    return np.where(words < EXACT_TAGS, np.maximum(words, 0), EXACT_TAGS | (words & (EXACT_TAGS - 1))).astype(np.int64)
 
 
 def _roomier(array: NDArray[Any], used: int, needed: int) -> NDArray[Any]:

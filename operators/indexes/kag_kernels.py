@@ -55,11 +55,44 @@ MOST_ROWS = 17 * 512
 
 
 @kernel
+def _quanta(value: Any, low: Any, per_unit: Any) -> Int:
+    scaled = (value - low) * per_unit
+    return 0 if not scaled >= 1.0 else 65535 if scaled >= 65535.0 else int(scaled)
+
+
+@kernel
 def quantise(values: Floats, low: float, per_unit: float, out: Slots) -> None:
     """Write each value in quanta of the space, what lies outside as the nearest border."""
     for i in range(values.shape[0]):
-        scaled = (values[i] - low) * per_unit
-        out[i] = 0 if not scaled >= 1.0 else 65535 if scaled >= 65535.0 else int(scaled)
+        out[i] = _quanta(values[i], low, per_unit)
+
+
+@kernel
+def quantise_boxes(boxes: Floats, low_x: float, low_y: float, per_x: float, per_y: float, out: Slots) -> None:
+    """Write the four bounds of each box in quanta."""
+    for i in range(boxes.shape[0]):
+        out[i, 0], out[i, 2] = _quanta(boxes[i, 0], low_x, per_x), _quanta(boxes[i, 2], low_x, per_x)
+        out[i, 1], out[i, 3] = _quanta(boxes[i, 1], low_y, per_y), _quanta(boxes[i, 3], low_y, per_y)
+
+
+@kernel
+def tag(slots: Slots, kw: Slots, pool: Slots, traits: Any, tags: Postings, verify: NDArray[np.bool_]) -> None:
+    """Write the two tags of each posting, and whether they and the box leave a doubt that only the table settles.
+
+    Tag 0 is present in every object: a query without a second or third word has it, and one that any word finds.
+    """
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        second, third = kw[slot, 1], kw[slot, 2]
+        doubt = traits[slot] & 4 != 0 or traits[slot] & 3 == 2 or third < -1
+        if third < -1:
+            third = pool[-1 - third]
+        if traits[slot] & 4 != 0:
+            second, third = np.int32(-1), np.int32(-1)
+        verify[i] = doubt or second >= EXACT_TAGS or third >= EXACT_TAGS
+        second = second if second < EXACT_TAGS else EXACT_TAGS | (second & (EXACT_TAGS - 1))
+        third = third if third < EXACT_TAGS else EXACT_TAGS | (third & (EXACT_TAGS - 1))
+        tags[i] = np.uint32(max(second, 0)) | np.uint32(max(third, 0)) << SHIFT
 
 
 @kernel

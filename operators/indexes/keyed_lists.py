@@ -23,6 +23,8 @@ Slots = NDArray[np.int32]
 _LAST_TICK = 2**31 - 2
 #: The share of dead queries, as a divisor of the living, and the least number at which lists are written anew.
 DEAD_SHARE, LEAST_DEAD = 4, 1024
+#: Lists that are noted before they are read.
+RUNS = 16384
 
 
 class KeyedLists:
@@ -31,6 +33,7 @@ class KeyedLists:
     def __init__(self) -> None:
         self.clear()
         self.stamp: Slots = np.zeros(1, np.int32)
+        self.runs: Slots = np.empty((RUNS, 3), np.int32)
         self._tick = 1
         self._out: Slots = np.empty(4096, np.int32)
         self._dead: list[Slots] = []

@@ -22,6 +22,7 @@ Slots = NDArray[np.int32]
 #: Slots over places of the hash: where it grows, and where it is put after growing.
 FULLEST, ROOMIEST = 0.8, 0.55
 _AHEAD = 12
+_NO_CODES = np.empty(0, np.int32)
 
 
 @kernel
@@ -80,6 +81,39 @@ def _withdraw(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -
 
 
 @kernel
+def _spans(numbers: Ints, ts: Ints, end: Ints) -> Any:
+    """Return the least and largest number, start and finite end; a batch without a finite end has its starts there."""
+    low = high = numbers[0]
+    first = last = ts[0]
+    soonest, latest = np.int64(FOREVER), ts[0]
+    for i in range(numbers.shape[0]):
+        low, high = min(low, numbers[i]), max(high, numbers[i])
+        first, last = min(first, ts[i]), max(last, ts[i])
+        if end[i] != FOREVER:
+            soonest, latest = min(soonest, end[i]), max(latest, end[i])
+    return low, high, first, last, soonest, latest
+
+
+@kernel
+def _write(
+    slots: Slots,
+    numbers: Ints,
+    ts: Ints,
+    end: Ints,
+    number: Any,
+    start: Any,
+    stop: Any,
+    number_base: int,
+    time_base: int,
+    forever: int,
+) -> None:
+    for i in range(slots.shape[0]):
+        number[slots[i]] = numbers[i] - number_base
+        start[slots[i]] = ts[i] - time_base
+        stop[slots[i]] = forever if end[i] == FOREVER else end[i] - time_base
+
+
+@kernel
 def _living(
     off: Ints, slots: Slots, time: Any, number: Any, base: int, ts: Any, end: Any, timed: bool, out_off: Ints, out: Ints
 ) -> int:
@@ -87,7 +121,7 @@ def _living(
     count = 0
     for i in range(off.shape[0] - 1):
         out_off[i] = count
-        now = time[i]
+        now = time[i] if timed else time.dtype.type(0)
         for p in range(off[i], off[i + 1]):
             slot = slots[p]
             if not timed or (ts[slot] <= now and now < end[slot]):
@@ -127,14 +161,15 @@ class Ledger:
         """Give slots to new queries (at least one): used ones first, then the next in order."""
         if self.top == 0:
             self._number_base, self._time_base = int(numbers[0]), int(ts[0])
-        if self.number.dtype == np.int32 and not self._fits(numbers, ts, end):
+        low, high, first, last, soonest, latest = (int(bound) for bound in _spans(numbers, ts, end))
+        near = _near(low, high, self._number_base) and _near(min(first, soonest), max(last, latest), self._time_base)
+        if self.number.dtype == np.int32 and not near:
             self._widen()
         slots = self._take(len(numbers))
-        self.number[slots] = self._codes(numbers, self._number_base)
-        self.ts[slots] = self._codes(ts, self._time_base)
-        self.end[slots] = self._codes(end, self._time_base)
-        self._latest_start = max(self._latest_start, int(ts.max()))
-        self._earliest_end = min(self._earliest_end, int(end.min()))
+        columns = (self.number, self.ts, self.end)
+        _write(slots, numbers, ts, end, *columns, self._number_base, self._time_base, np.iinfo(self.end.dtype).max)
+        self._latest_start = max(self._latest_start, last)
+        self._earliest_end = min(self._earliest_end, soonest)
         self.live += len(slots)
         if self.live > FULLEST * len(self._table):
             held = self._table[self._table >= 0]
@@ -183,9 +218,10 @@ class Ledger:
         if len(slots) == 0:
             return
         finite = ends[ends != FOREVER]
-        if len(finite) and self.number.dtype == np.int32 and not _near(finite, self._time_base):
+        if self.number.dtype == np.int32 and len(finite) and not _near(finite.min(), finite.max(), self._time_base):
             self._widen()
-        self.end[slots] = self._codes(ends, self._time_base)
+        forever = np.iinfo(self.end.dtype).max
+        self.end[slots] = np.where(ends == FOREVER, forever, ends - self._time_base).astype(self.end.dtype)
         self._earliest_end = min(self._earliest_end, int(ends.min()))
 
     def living(self, off: Ints, slots: Slots, time: Ints) -> tuple[Ints, Ints]:
@@ -194,8 +230,8 @@ class Ledger:
         Where every lifetime contains every time of the batch, as bounds over both tell, no lifetime is looked at.
         """
         timed = bool(len(time)) and not (time.min() >= self._latest_start and time.max() < self._earliest_end)
-        codes: NDArray[Any] = time
-        if self.number.dtype == np.int32:
+        codes: NDArray[Any] = time if self.number.dtype == np.int64 else _NO_CODES
+        if timed and self.number.dtype == np.int32:
             low, high = self._time_base - 2**31, self._time_base + 2**31 - 2
             codes = (np.clip(time, max(low, -FOREVER), min(high, FOREVER)) - self._time_base).astype(np.int32)
         out_off, out = np.empty(len(off), np.int64), np.empty(len(slots), np.int64)
@@ -222,16 +258,6 @@ class Ledger:
             self.number, self.ts, self.end = (_grown(c, room) for c in (self.number, self.ts, self.end))
         return slots
 
-    def _fits(self, numbers: Ints, ts: Ints, end: Ints) -> bool:
-        finite = end[end != FOREVER]
-        base = self._time_base
-        return _near(numbers, self._number_base) and _near(ts, base) and (not len(finite) or _near(finite, base))
-
-    def _codes(self, values: Ints, base: int) -> NDArray[Any]:
-        if self.number.dtype == np.int64:
-            return values
-        return np.where(values == FOREVER, 2**31 - 1, values - base).astype(np.int32)
-
     def _widen(self) -> None:
         everything = np.arange(self.top, dtype=np.int32)
         room = len(self.number)
@@ -240,8 +266,8 @@ class Ledger:
         self.number, self.ts, self.end = (_grown(column, room) for column in (number, ts, end))
 
 
-def _near(values: Ints, base: int) -> bool:
-    return int(values.min()) - base > -(2**31) and int(values.max()) - base < 2**31 - 1
+def _near(low: int, high: int, base: int) -> bool:
+    return int(low) - base > -(2**31) and int(high) - base < 2**31 - 1
 
 
 def _grown(column: NDArray[Any], room: int) -> NDArray[Any]:

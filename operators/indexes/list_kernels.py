@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.indexes.prefetch import prefetch
 from streams.kernel import kernel
 
 Int = Any  # a machine integer, numpy's or Python's
@@ -25,8 +26,8 @@ STATE_SIZE = 5
 LENGTH, BASE, CAPACITY, MARKS = range(4)
 #: Marks of FAST's nodes: queries that may go deeper into the pyramid do; queries with a further keyword are in a trie.
 DESCENDED, TRIE = 1, 2
-#: Nodes that filing one query may add at most: one on each level of the pyramid, and the trie below.
-MOST_NEW_NODES = 24
+#: Nodes that filing one query may add at most: at the top, on the level of its size, and two in the trie below.
+MOST_NEW_NODES = 4
 
 
 @kernel
@@ -98,7 +99,7 @@ def _append(node: Int, slot: Int, nodes: Slots, arena: Slots, free: Slots, state
 
 
 @kernel
-def _roomy(length: Int, table: Ints, nodes: Slots, arena: Slots, state: Ints) -> bool:
+def _roomy(length: Int, table: Ints, nodes: Slots, arena: Slots, state: Ints) -> Any:
     """Tell whether another query fits; what the arena needs is noted."""
     state[NEED_ARENA] = 2 * length + 8
     return (
@@ -155,6 +156,72 @@ def _fits(
         if not either and not present:
             return False
     return not either
+
+
+@kernel
+def _stamp_words(i: Int, tick: Int, word_off: Ints, words: Slots, stamp: Slots) -> None:
+    stamp[0] = tick + i
+    for j in range(word_off[i], word_off[i + 1]):
+        stamp[words[j]] = tick + i
+
+
+@kernel
+def _note(node: Int, word: Int, nodes: Slots, arena: Slots, runs: Slots, count: Int) -> Int:
+    """Note a list for reading: its first place, its end and the word that led to it."""
+    runs[count, 0] = nodes[node, BASE]
+    runs[count, 1] = nodes[node, BASE] + nodes[node, LENGTH]
+    runs[count, 2] = word
+    prefetch(arena, nodes[node, BASE])
+    return count + 1
+
+
+@kernel
+def _settle(
+    count: Int,
+    i: Int,
+    x: Any,
+    y: Any,
+    tick: Int,
+    arena: Slots,
+    stamp: Slots,
+    shape: Floats,
+    traits: Any,
+    kw: Slots,
+    pool: Slots,
+    haversine: bool,
+    runs: Slots,
+    out: Slots,
+    found: Int,
+    examined: Ints,
+) -> Int:
+    """Read lists and verify their queries; return the new number of matches, or -1 where `out` is full.
+
+    A plain query, a rectangle with up to three keywords that must all be there, is decided here; others by `_fits`.
+    """
+    now = np.int32(tick)
+    for z in range(count):
+        first, last = np.int64(runs[z, 0]), np.int64(runs[z, 1])
+        if found + last - first > out.shape[0]:
+            return np.int64(-1)
+        examined[i] += last - first
+        for p in range(first, last):
+            prefetch(shape, 4 * np.int64(arena[p]))
+            prefetch(kw, 3 * np.int64(arena[p]))
+            prefetch(traits, np.int64(arena[p]))
+        for p in range(first, last):
+            slot = np.int64(arena[p])
+            if traits[slot] & 135 == 1 and kw[slot, 2] >= -1:
+                if (
+                    (x >= shape[slot, 0]) & (x <= shape[slot, 2]) & (y >= shape[slot, 1]) & (y <= shape[slot, 3])
+                    and (kw[slot, 1] < 0 or stamp[kw[slot, 1]] == now)
+                    and (kw[slot, 2] < 0 or stamp[kw[slot, 2]] == now)
+                ):
+                    out[found] = slot
+                    found += 1
+            elif _fits(slot, runs[z, 2], x, y, now, stamp, shape, traits, kw, pool, haversine):
+                out[found] = slot
+                found += 1
+    return np.int64(found)
 
 
 # ------------------------------------------------------------------------------------------------ GI2
@@ -221,6 +288,8 @@ def gi2_probe(
     pool: Slots,
     haversine: bool,
     stamp: Slots,
+    keys: Ints,
+    runs: Slots,
     out: Slots,
     off: Ints,
     examined: Ints,
@@ -228,26 +297,24 @@ def gi2_probe(
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for."""
     everywhere = np.int64(side) * side
     for i in range(start, x.shape[0]):
-        found, now = off[i], np.int32(tick + i)
+        _stamp_words(i, tick, word_off, words, stamp)
         examined[i] = 0
-        stamp[0] = now
-        for j in range(word_off[i], word_off[i + 1]):
-            stamp[words[j]] = now
+        found, count, wanted = off[i], 0, 0
         for j in range(word_off[i] - 1, word_off[i + 1]):
             word = np.int64(words[j]) if j >= word_off[i] else np.int64(0)
             for turn in range(2 if state[EVERYWHERE] > 0 else 1):
-                node = _find((np.int64(cell[i]) if turn == 0 else everywhere) << 32 | word, table)
-                if node < 0:
-                    continue
-                base, length = np.int64(nodes[node, BASE]), np.int64(nodes[node, LENGTH])
-                if found + length > out.shape[0]:
-                    return i
-                examined[i] += length
-                for p in range(base, base + length):
-                    slot = np.int64(arena[p])
-                    if _fits(slot, word, x[i], y[i], now, stamp, shape, traits, kw, pool, haversine):
-                        out[found] = slot
-                        found += 1
+                keys[wanted] = (np.int64(cell[i]) if turn == 0 else everywhere) << 32 | word
+                prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
+                wanted += 1
+        for n in range(wanted):
+            node = _find(keys[n], table)
+            if node >= 0:
+                count = _note(node, keys[n] & 0x7FFFFFFF, nodes, arena, runs, count)
+        found = _settle(
+            count, i, x[i], y[i], tick + i, arena, stamp, shape, traits, kw, pool, haversine, runs, out, found, examined
+        )
+        if found < 0:
+            return i
         off[i + 1] = found
     return x.shape[0]
 
@@ -256,15 +323,11 @@ def gi2_probe(
 
 
 @kernel
-def _deepest(slot: Int, levels: Int, box: Boxes) -> Int:
-    """Return the deepest level of the pyramid at which a query reaches no further than its neighbouring cells."""
+def _own_level(slot: Int, levels: Int, box: Boxes) -> Int:
+    """Return the level of a query's own size: the deepest whose cells are not smaller, so it overlaps two by two at most."""
+    extent = max(np.int64(box[slot, 2]) - box[slot, 0], np.int64(box[slot, 3]) - box[slot, 1])
     level = np.int64(levels)
-    while level > 0:
-        shift = 16 - level
-        if (np.int64(box[slot, 2]) >> shift) - (np.int64(box[slot, 0]) >> shift) <= 1 and (
-            (np.int64(box[slot, 3]) >> shift) - (np.int64(box[slot, 1]) >> shift) <= 1
-        ):
-            break
+    while level > 0 and extent >= 1 << (16 - level):
         level -= 1
     return level
 
@@ -280,9 +343,9 @@ def _trie_key(node: Int, word: Int) -> Int:
 
 
 @kernel
-def _push(slot: Int, word: Int, level: Int, stack: Slots, state: Ints) -> None:
+def _push(slot: Int, word: Int, stack: Slots, state: Ints) -> None:
     top = state[STACK_TOP]
-    stack[top, 0], stack[top, 1], stack[top, 2] = slot, word, level
+    stack[top, 0], stack[top, 1] = slot, word
     state[STACK_TOP] = top + 1
 
 
@@ -309,11 +372,11 @@ def _split(
     for p in range(base, base + nodes[node, LENGTH]):
         slot = np.int64(arena[p])
         if mark == DESCENDED:
-            moves = _deepest(slot, levels, box) > level
+            moves = _own_level(slot, levels, box) > level
         else:
             moves = traits[slot] & 4 == 0 and _word(slot, depth + 1, kw, pool) >= 0
         if moves:
-            _push(slot, word, level, stack, state)
+            _push(slot, word, stack, state)
         else:
             arena[base + kept] = slot
             kept += 1
@@ -343,21 +406,18 @@ def fast_add(
     i = start
     while i < slots.shape[0] or state[STACK_TOP] > 0:
         if state[STACK_TOP] == 0:
-            _push(slots[i], words[i], 0, stack, state)
+            _push(slots[i], words[i], stack, state)
             i += 1
         top = state[STACK_TOP] - 1
-        slot, word, level = np.int64(stack[top, 0]), np.int64(stack[top, 1]), np.int64(stack[top, 2])
+        slot, word, level = np.int64(stack[top, 0]), np.int64(stack[top, 1]), np.int64(0)
         if not _roomy(0, table, nodes, arena, state):
             return i
-        deepest = _deepest(slot, levels, box)
         depth = 0
-        shift = 16 - level
-        key = _cell_key(level, np.int64(box[slot, 0]) >> shift, np.int64(box[slot, 1]) >> shift, word)
-        node = _find_or_open(key, table, nodes, state)
+        node = _find_or_open(_cell_key(level, 0, 0, word), table, nodes, state)
         while True:
             marks = nodes[node, MARKS]
-            if depth == 0 and marks & DESCENDED and level < deepest:
-                level += 1
+            if level == 0 and depth == 0 and marks & DESCENDED and _own_level(slot, levels, box) > 0:
+                level = _own_level(slot, levels, box)
                 shift = 16 - level
                 key = _cell_key(level, np.int64(box[slot, 0]) >> shift, np.int64(box[slot, 1]) >> shift, word)
                 node = _find_or_open(key, table, nodes, state)
@@ -368,51 +428,18 @@ def fast_add(
                 break
         if not _roomy(nodes[node, LENGTH], table, nodes, arena, state):
             return i
-        levels_of[word] |= np.int32(1 << level)
         marks = nodes[node, MARKS]
-        if nodes[node, LENGTH] >= frequent and depth == 0 and not marks & DESCENDED and level < levels:
+        if nodes[node, LENGTH] >= frequent and level == 0 and depth == 0 and not marks & DESCENDED:
             _split(node, DESCENDED, depth, word, level, levels, box, kw, pool, traits, nodes, arena, stack, state)
+            if nodes[node, LENGTH] == 0:
+                levels_of[word] &= ~np.int32(1)
         elif nodes[node, LENGTH] >= frequent and depth < 2 and not marks & TRIE:
             _split(node, TRIE, depth, word, level, levels, box, kw, pool, traits, nodes, arena, stack, state)
         else:
             _append(node, slot, nodes, arena, free, state)
+            levels_of[word] |= np.int32(1 << level)
             state[STACK_TOP] -= 1
     return i
-
-
-@kernel
-def _read(
-    node: Int,
-    word: Int,
-    x: Int,
-    y: Int,
-    at_x: Int,
-    at_y: Int,
-    tick: Int,
-    box: Boxes,
-    nodes: Slots,
-    arena: Slots,
-    stamp: Slots,
-    shape: Floats,
-    traits: Any,
-    kw: Slots,
-    pool: Slots,
-    haversine: bool,
-    out: Slots,
-    found: Int,
-) -> Int:
-    """Verify the queries of one list; return the new number of matches, or -1 where `out` is full."""
-    base, length = np.int64(nodes[node, BASE]), np.int64(nodes[node, LENGTH])
-    if found + length > out.shape[0]:
-        return np.int64(-1)
-    for p in range(base, base + length):
-        slot = np.int64(arena[p])
-        if (box[slot, 0] <= at_x) & (at_x <= box[slot, 2]) & (box[slot, 1] <= at_y) & (at_y <= box[slot, 3]) and _fits(
-            slot, word, x, y, tick, stamp, shape, traits, kw, pool, haversine
-        ):
-            out[found] = slot
-            found += 1
-    return np.int64(found)
 
 
 @kernel
@@ -427,7 +454,6 @@ def fast_probe(
     tick: Int,
     levels: Int,
     levels_of: Slots,
-    box: Boxes,
     table: Ints,
     nodes: Slots,
     arena: Slots,
@@ -437,6 +463,9 @@ def fast_probe(
     pool: Slots,
     haversine: bool,
     stamp: Slots,
+    keys: Ints,
+    stack: Slots,
+    runs: Slots,
     out: Slots,
     off: Ints,
     examined: Ints,
@@ -444,60 +473,52 @@ def fast_probe(
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
 
     A query is filed once, under the cell of its lower left corner, and shared with the cells right of and above it:
-    so an object reads its own cell and those left of and below it.
+    so an object reads its own cell and those left of and below it. `keys` and `stack` have room for what one object
+    can ask for; runs are read whenever there are too many.
     """
     for i in range(start, x.shape[0]):
-        found, now = off[i], np.int32(tick + i)
-        at_x, at_y = np.int64(quanta_x[i]), np.int64(quanta_y[i])
+        _stamp_words(i, tick, word_off, words, stamp)
         examined[i] = 0
-        stamp[0] = now
-        for j in range(word_off[i], word_off[i + 1]):
-            stamp[words[j]] = now
+        found, count, wanted = off[i], 0, 0
         for j in range(word_off[i] - 1, word_off[i + 1]):
             word = np.int64(words[j]) if j >= word_off[i] else np.int64(0)
-            present = levels_of[word]
             for level in range(levels + 1):
-                if not present >> level & 1:
+                if not levels_of[word] >> level & 1:
                     continue
-                column, row = at_x >> (16 - level), at_y >> (16 - level)
+                column, row = np.int64(quanta_x[i]) >> (16 - level), np.int64(quanta_y[i]) >> (16 - level)
                 for near in range(4):
-                    if column < near & 1 or row < near >> 1:
-                        continue
-                    node = _find(_cell_key(level, column - (near & 1), row - (near >> 1), word), table)
-                    if node < 0:
-                        continue
-                    found = _read(
-                        node, word, x[i], y[i], at_x, at_y, now, box, nodes, arena, stamp, shape, traits, kw, pool,
-                        haversine, out, found,
-                    )  # fmt: skip
-                    if found < 0:
-                        return i
-                    examined[i] += nodes[node, LENGTH]
-                    if not nodes[node, MARKS] & TRIE:
-                        continue
+                    if column >= near & 1 and row >= near >> 1:
+                        keys[wanted] = _cell_key(level, column - (near & 1), row - (near >> 1), word)
+                        prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
+                        wanted += 1
+        for n in range(wanted):
+            node = _find(keys[n], table)
+            if node < 0:
+                continue
+            top = 1
+            stack[0, 0], stack[0, 1] = node, 0
+            while top > 0:
+                top -= 1
+                node, depth = np.int64(stack[top, 0]), stack[top, 1]
+                count = _note(node, keys[n] & 0x7FFFFFFF, nodes, arena, runs, count)
+                if nodes[node, MARKS] & TRIE:
                     for k in range(word_off[i], word_off[i + 1]):
                         child = _find(_trie_key(node, words[k]), table)
-                        if child < 0:
-                            continue
-                        found = _read(
-                            child, word, x[i], y[i], at_x, at_y, now, box, nodes, arena, stamp, shape, traits, kw, pool,
-                            haversine, out, found,
-                        )  # fmt: skip
-                        if found < 0:
-                            return i
-                        examined[i] += nodes[child, LENGTH]
-                        if not nodes[child, MARKS] & TRIE:
-                            continue
-                        for m in range(word_off[i], word_off[i + 1]):
-                            leaf = _find(_trie_key(child, words[m]), table)
-                            if leaf < 0:
-                                continue
-                            found = _read(
-                                leaf, word, x[i], y[i], at_x, at_y, now, box, nodes, arena, stamp, shape, traits, kw,
-                                pool, haversine, out, found,
-                            )  # fmt: skip
-                            if found < 0:
-                                return i
-                            examined[i] += nodes[leaf, LENGTH]
+                        if child >= 0:
+                            stack[top, 0], stack[top, 1] = child, depth + 1
+                            top += 1
+                if count == runs.shape[0]:
+                    found = _settle(
+                        count, i, x[i], y[i], tick + i, arena, stamp, shape, traits, kw, pool, haversine, runs,
+                        out, found, examined,
+                    )  # fmt: skip
+                    count = 0
+                    if found < 0:
+                        return i
+        found = _settle(
+            count, i, x[i], y[i], tick + i, arena, stamp, shape, traits, kw, pool, haversine, runs, out, found, examined
+        )
+        if found < 0:
+            return i
         off[i + 1] = found
     return x.shape[0]

@@ -5,10 +5,13 @@ least frequent first. Three words fit into the row; a query with more has the re
 fixed when the query comes: an index hangs a query on its first word, as FAST does on the least frequent keyword.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.ledger import Ledger
+from operators.indexes.prefetch import prefetch
 from operators.indexes.words import Words
 from streams.batches import NO_WINDOW, OP_REGISTER, TYPE_RANGE, QueryBatch
 from streams.columns import Ids, sorted_rows
@@ -25,6 +28,8 @@ Slots = NDArray[np.int32]
 #: Bits of `QueryTable.traits`: the kind of region; any one of several keywords will do; the user said "any" (which
 #: makes no difference to a query of one keyword or none); the query has gone.
 KIND, ANY, SAID_ANY, DEAD = np.uint8(3), np.uint8(4), np.uint8(8), np.uint8(128)
+
+_AHEAD = 16
 
 
 @kernel
@@ -59,6 +64,23 @@ def _arrange(off: Slots, words: Slots, uses: Slots, raw: Ints, slots: Slots, kw:
 
 
 @kernel
+def _file(
+    slots: Slots,
+    region: NDArray[np.uint8],
+    match_any: NDArray[np.bool_],
+    off: Slots,
+    given: Floats,
+    traits: NDArray[np.uint8],
+    shape: Floats,
+) -> None:
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        for k in range(4):
+            shape[slot, k] = given[i, k]
+        traits[slot] = region[i] | ((SAID_ANY | (ANY if off[i + 1] > off[i] + 1 else 0)) if match_any[i] else 0)
+
+
+@kernel
 def _count(slots: Slots, kw: Slots, pool: Slots, off: Slots) -> None:
     off[0] = 0
     for i in range(slots.shape[0]):
@@ -79,6 +101,15 @@ def _gather(slots: Slots, kw: Slots, pool: Slots, off: Slots, out: Slots) -> Non
                 out[j] = kw[slot, nth]
             else:
                 out[j] = pool[-2 - kw[slot, 2] + nth - 1]
+
+
+@kernel
+def _rows(slots: Slots, shape: Floats, out: Floats) -> None:
+    for i in range(slots.shape[0]):
+        if i + _AHEAD < slots.shape[0]:
+            prefetch(shape, 4 * np.int64(slots[i + _AHEAD]))
+        for k in range(4):
+            out[i, k] = shape[slots[i], k]
 
 
 class QueryTable:
@@ -111,9 +142,7 @@ class QueryTable:
         slots = self.ledger.admit(queries.number, queries.ts, queries.end)
         if self.ledger.top > len(self.traits):
             self._grow(self.ledger.top + self.ledger.top // 2 + 64)
-        self.shape[slots] = queries.shape
-        said_any = queries.match_any.astype(np.uint8)
-        self.traits[slots] = queries.region | said_any * SAID_ANY | (said_any & (lengths > 1)) * ANY
+        _file(slots, queries.region, queries.match_any, queries.kw_off, queries.shape, self.traits, self.shape)
         self._pool_top = _arrange(
             queries.kw_off, words, self.words.uses, self.words.raw, slots, self.kw, self.pool, self._pool_top
         )
@@ -145,9 +174,11 @@ class QueryTable:
         _gather(slots, self.kw, self.pool, off, words)
         return off, words
 
-    def bounds(self, slots: Slots) -> tuple[Floats, Floats, Floats, Floats]:
+    def bounds(self, slots: Slots) -> Floats:
         """Return a box for each query that contains every point it can match."""
-        return region_box(self.traits[slots] & KIND, self.shape[slots], self.space, self.metric)
+        shape = np.empty((len(slots), 4))
+        _rows(slots, self.shape, shape)
+        return region_box(self.traits[slots] & KIND, shape, self.space, self.metric)
 
     def batch(self, slots: Slots) -> QueryBatch:
         """Return the queries of slots as registrations; their ids are their numbers."""
@@ -191,41 +222,58 @@ class QueryTable:
         self.pool, self._pool_garbage = pool, 0
 
 
-def region_box(
-    kind: NDArray[np.uint8], shape: Floats, space: Rect, metric: Metric
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return bounds as `region_bounds` does, but without end for a query that has no region."""
+def region_box(kind: NDArray[np.uint8], shape: Floats, space: Rect, metric: Metric) -> Floats:
+    """Return bounds as `region_bounds` does, as rows, and without end for a query that has no region."""
     if (kind == REGION_RECT).all():
-        return shape[:, 0], shape[:, 1], shape[:, 2], shape[:, 3]
+        return shape
     with np.errstate(invalid="ignore"):  # rows that are no circles are computed as such and not used
-        low_x, low_y, high_x, high_y = region_bounds(kind, shape, space, metric)
-    none = kind == REGION_NONE
-    if none.any():
-        low_x, low_y = np.where(none, -np.inf, low_x), np.where(none, -np.inf, low_y)
-        high_x, high_y = np.where(none, np.inf, high_x), np.where(none, np.inf, high_y)
-    return low_x, low_y, high_x, high_y
+        box = np.column_stack(region_bounds(kind, shape, space, metric))
+    box[kind == REGION_NONE] = (-np.inf, -np.inf, np.inf, np.inf)
+    return box
+
+
+@kernel
+def _fault(number: Ints, op: NDArray[np.uint8], region: NDArray[np.uint8], shape: Floats, off: Slots, kw: Ints) -> Any:
+    """Return the first row that no index can hold and what is wrong with it, as a place in `FAULTS`; or (-1, 0)."""
+    for i in range(number.shape[0]):
+        a, b, c, d = shape[i, 0], shape[i, 1], shape[i, 2], shape[i, 3]
+        if op[i] != OP_REGISTER:
+            return i, 0
+        if region[i] > REGION_CIRCLE:
+            return i, 1
+        if region[i] == REGION_RECT and not (a <= c and b <= d):
+            return i, 2
+        if region[i] == REGION_CIRCLE and not (np.isfinite(a + b + c) and c >= 0.0):
+            return i, 3
+        for j in range(off[i], off[i + 1]):
+            if kw[j] < 0:
+                return i, 4
+    return -1, 0
+
+
+FAULTS = (
+    "is an unregistration; give its target to set_end",
+    "has an unknown kind of region; expected a rectangle, a circle or none",
+    "has a rectangle with min > max or NaN; expected min x, min y, max x, max y",
+    "has a circle that is not finite or has a negative radius; expected x, y, radius",
+    "has a negative keyword id; ids are 0 to 2^63 - 1",
+)
 
 
 def check_registrations(queries: QueryBatch, ledger: Ledger) -> None:
     """Raise `InputError` for the first row that no index can hold."""
 
-    def refuse(bad: NDArray[np.bool_], text: str) -> None:
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            raise InputError(f"query {queries.number[row]} (row {row} of the batch) {text}")
+    def refuse(row: int, text: str) -> None:
+        raise InputError(f"query {queries.number[row]} (row {row} of the batch) {text}")
 
-    a, b, c, d = queries.shape.T
-    rect, circle = queries.region == REGION_RECT, queries.region == REGION_CIRCLE
-    refuse(queries.op != OP_REGISTER, "is an unregistration; give its target to set_end")
-    refuse(queries.region > REGION_CIRCLE, "has an unknown kind of region; expected a rectangle, a circle or none")
-    refuse(rect & ~((a <= c) & (b <= d)), "has a rectangle with min > max or NaN; expected min x, min y, max x, max y")
-    refuse(
-        circle & ~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (c >= 0)),
-        "has a circle that is not finite or has a negative radius; expected x, y, radius",
-    )
-    numbers = np.sort(queries.number)
-    refuse(np.isin(queries.number, numbers[1:][numbers[1:] == numbers[:-1]]), "occurs twice in one batch")
-    refuse(ledger.find(queries.number) >= 0, "is already registered; remove it first or give it another number")
-    if len(queries.kw) and queries.kw.min() < 0:
-        row = int(np.searchsorted(queries.kw_off, np.argmin(queries.kw), side="right")) - 1
-        raise InputError(f"query {queries.number[row]} (row {row} of the batch) has a negative keyword id")
+    row, fault = _fault(queries.number, queries.op, queries.region, queries.shape, queries.kw_off, queries.kw)
+    if row >= 0:
+        refuse(int(row), FAULTS[fault])
+    if not (queries.number[1:] > queries.number[:-1]).all():
+        numbers = np.sort(queries.number)
+        twice = np.isin(queries.number, numbers[1:][numbers[1:] == numbers[:-1]])
+        if twice.any():
+            refuse(int(np.flatnonzero(twice)[1]), "occurs twice in one batch")
+    held = ledger.find(queries.number) >= 0
+    if held.any():
+        refuse(int(np.flatnonzero(held)[0]), "is already registered; remove it first or give it another number")

@@ -1,5 +1,6 @@
 """Range indexes by name."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -49,6 +50,13 @@ def make_range_index(
             f"metric '{metric}'{did_you_mean(metric, METRICS)}, expected one of: {', '.join(METRICS)}"
         )
     make = INDEXES[name]
+    known = [option for option in inspect.signature(make).parameters if option != "table"]
+    for option in options:
+        if option not in known:
+            raise DeclarationError(
+                f"option '{option}' of index '{name}'{did_you_mean(option, known)}, "
+                f"expected {'one of: ' + ', '.join(known) if known else 'none'}"
+            )
 
     def structure(table: QueryTable) -> Structure:
         return make(table, **options)

@@ -1,5 +1,6 @@
 """A range index: a table of queries, a structure that finds them, and the bookkeeping between."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.expiry import Expiry
-from operators.indexes.query_table import KIND, QueryTable, check_registrations
+from operators.indexes.query_table import KIND, QueryTable, check_registrations, region_box
 from operators.indexes.range_index import Arrays, CellRange, Cost, Load, Matches
 from operators.indexes.structure import Bounds, Found, Probe, Structure
 from operators.indexes.workload import Workload
@@ -21,6 +22,7 @@ from streams.geometry import REGION_CIRCLE, Metric, distance
 __all__ = ["StandingIndex"]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
 #: Queries are taken in by so many at a time, which bounds every scratch array.
@@ -57,13 +59,17 @@ class StandingIndex:
         """Add registrations."""
         if not len(queries):
             return
+        queries = _plain_queries(queries)
         check_registrations(queries, self._table.ledger)
+        if len(queries) <= CHUNK:
+            self._work.add(self._admit(queries), 1)
+            return
         for start in range(0, len(queries), CHUNK):
-            self._work.add(self._admit(queries.slice(start, start + CHUNK)), 1)
+            self._work.add(self._admit(_plain_queries(queries.slice(start, start + CHUNK))), 1)
 
     def _admit(self, queries: QueryBatch) -> Bounds:
-        slots = self._table.admit(_plain_queries(queries))
-        bounds = self._table.bounds(slots)
+        slots = self._table.admit(queries)
+        bounds = region_box(queries.region, queries.shape, self._table.space, self._metric)
         self._structure.add(slots, bounds)
         self._expiry.note(queries.number, queries.end)
         return bounds
@@ -91,7 +97,7 @@ class StandingIndex:
         left = self._table.batch(np.sort(self._table.ledger.held()))
         self._clear()
         for start in range(0, len(left), CHUNK):
-            self._admit(left.slice(start, start + CHUNK))
+            self._admit(_plain_queries(left.slice(start, start + CHUNK)))
 
     def set_end(self, numbers: Ints, ends: Ints) -> int:
         """Lower the ends of queries."""
@@ -127,10 +133,8 @@ class StandingIndex:
             counts[rows + 1] = np.diff(matches.off)
             return Matches(np.cumsum(counts), matches.number)
         x, y = _plain(objects.x, np.float64), _plain(objects.y, np.float64)
-        wrong = ~(np.isfinite(x) & np.isfinite(y))
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise InputError(f"object {row} of the batch is at ({x[row]}, {y[row]}); reject it where it is read")
+        if not math.isfinite(float(x.sum()) + float(y.sum())):
+            _refuse_places(x, y)
         word_off, words = self._table.words.known(_plain(objects.kw_off, np.int32), _plain(objects.kw, np.int64))
         found = self._structure.probe(Probe(x, y, word_off, words))
         if self._metric == "haversine":
@@ -171,6 +175,7 @@ class StandingIndex:
 
     def extract(self, cells: CellRange, *, remove: bool = False) -> QueryBatch:
         """Return the queries that overlap these cells, in the order of their numbers."""
+        self._work.check(cells)
         held = self._table.ledger.held()
         parts = [held[start : start + CHUNK] for start in range(0, len(held), CHUNK)]
         slots = np.concatenate(
@@ -227,18 +232,32 @@ def _registrations(columns: Arrays) -> QueryBatch:
     )  # fmt: skip
 
 
+def _refuse_places(x: Floats, y: Floats) -> None:
+    """Raise `InputError` for the first place that is not finite, if there is one: a sum may overflow without."""
+    wrong = np.flatnonzero(~(np.isfinite(x) & np.isfinite(y)))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(f"object {row} of the batch is at ({x[row]}, {y[row]}); reject it where it is read")
+
+
 def _plain(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
     """Return an array of the one type that the kernels are compiled for: contiguous and writable.
 
     Arrays that look into a message are neither always, and numba would compile every kernel anew for them.
     """
+    if array.dtype == dtype and array.flags.carray:
+        return array
     return np.require(array, dtype, ["C", "A", "W"])
 
 
 def _plain_queries(queries: QueryBatch) -> QueryBatch:
-    return replace(
-        queries,
-        number=_plain(queries.number, np.int64),
-        kw_off=_plain(queries.kw_off, np.int32),
-        kw=_plain(queries.kw, np.int64),
-    )
+    plain: dict[str, Any] = {name: _plain(getattr(queries, name), dtype) for name, dtype in _KERNEL_TYPES.items()}
+    if all(getattr(queries, name) is column for name, column in plain.items()):
+        return queries
+    return replace(queries, **plain)
+
+
+_KERNEL_TYPES: dict[str, type[np.generic]] = {
+    "number": np.int64, "op": np.uint8, "ts": np.int64, "end": np.int64, "match_any": np.bool_, "region": np.uint8,
+    "shape": np.float64, "kw_off": np.int32, "kw": np.int64,
+}  # fmt: skip

@@ -15,7 +15,7 @@ __all__ = ["Bounds", "Found", "Probe", "Structure"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
-Bounds = tuple[Floats, Floats, Floats, Floats]
+Bounds = Floats  # rows of min x, min y, max x, max y
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,6 +4,8 @@ Costs are counted by the row and the column of the object, queries by the rows a
 differences, so that a query costs the same whatever its size.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from operators.indexes.range_index import CellRange, Cost, Load
 from operators.indexes.structure import Bounds
 from partitioners.fine_grid import FineGrid
 from streams.errors import DeclarationError
+from streams.kernel import kernel
 
 __all__ = ["Workload"]
 
@@ -18,11 +21,41 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+@kernel
+def _cell(value: Any, low: Any, per_unit: Any, cells: Any) -> Any:
+    """Return a coordinate's column or row as `FineGrid` does."""
+    place = (value - low) * per_unit
+    return 0 if not place >= 1.0 else (cells - 1 if place >= cells else int(place))
+
+
+@kernel
+def _charge(x: Floats, y: Floats, examined: Ints, scale: Floats, rows: Ints, columns: Ints) -> Any:
+    """Add each object's candidates to its row and column; return their sum."""
+    total = 0
+    for i in range(x.shape[0]):
+        columns[_cell(x[i], scale[0], scale[2], columns.shape[0])] += examined[i]
+        rows[_cell(y[i], scale[1], scale[3], rows.shape[0])] += examined[i]
+        total += examined[i]
+    return total
+
+
+@kernel
+def _step(bounds: Bounds, scale: Floats, sign: int, row_steps: Ints, column_steps: Ints) -> None:
+    """Add queries as a step up at the first row and column that they overlap and a step down after the last."""
+    rows, columns = row_steps.shape[0] - 1, column_steps.shape[0] - 1
+    for i in range(bounds.shape[0]):
+        column_steps[_cell(bounds[i, 0], scale[0], scale[2], columns)] += sign
+        column_steps[_cell(bounds[i, 2], scale[0], scale[2], columns) + 1] -= sign
+        row_steps[_cell(bounds[i, 1], scale[1], scale[3], rows)] += sign
+        row_steps[_cell(bounds[i, 3], scale[1], scale[3], rows) + 1] -= sign
+
+
 class Workload:
     """Counters of work, and aggregates of costs and queries by row and column."""
 
     def __init__(self, grid: FineGrid) -> None:
         self.grid = grid
+        self._scale: Floats = np.array(grid.scale())
         self.cost = Cost()
         self.cost_rows: Ints = np.zeros(grid.rows, np.int64)
         self.cost_columns: Ints = np.zeros(grid.columns, np.int64)
@@ -42,35 +75,26 @@ class Workload:
 
     def count(self, x: Floats, y: Floats, examined: Ints, matches: int) -> None:
         """Count the work that objects have caused."""
+        total = _charge(x, y, examined, self._scale, self.cost_rows, self.cost_columns)
         cost = self.cost
-        self.cost = Cost(cost.objects + len(x), cost.candidates + int(examined.sum()), cost.matches + matches)
-        row, column = np.divmod(self.grid.cells_of(x, y), self.grid.columns)
-        self.cost_rows += np.bincount(row, examined, self.grid.rows).astype(np.int64)
-        self.cost_columns += np.bincount(column, examined, self.grid.columns).astype(np.int64)
-
-    def span(self, bounds: Bounds) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the first column, first row, last column and last row that each box overlaps."""
-        first_row, first_column = np.divmod(self.grid.cells_of(bounds[0], bounds[1]), self.grid.columns)
-        last_row, last_column = np.divmod(self.grid.cells_of(bounds[2], bounds[3]), self.grid.columns)
-        return first_column, first_row, last_column, last_row
+        self.cost = Cost(cost.objects + len(x), cost.candidates + int(total), cost.matches + matches)
 
     def add(self, bounds: Bounds, sign: int) -> None:
         """Count queries in (sign 1) or out (sign -1)."""
-        first_column, first_row, last_column, last_row = self.span(bounds)
-        for steps, first, last in (
-            (self._column_steps, first_column, last_column),
-            (self._row_steps, first_row, last_row),
-        ):
-            steps += sign * (np.bincount(first, minlength=len(steps)) - np.bincount(last + 1, minlength=len(steps)))
+        _step(np.ascontiguousarray(bounds), self._scale, sign, self._row_steps, self._column_steps)
 
-    def overlapping(self, bounds: Bounds, cells: CellRange) -> NDArray[np.bool_]:
-        """Tell for each box whether it overlaps a rectangle of cells."""
+    def check(self, cells: CellRange) -> None:
+        """Raise `DeclarationError` for cells outside of the grid."""
         if cells.max_column >= self.grid.columns or cells.max_row >= self.grid.rows:
             raise DeclarationError(
                 f"cells up to column {cells.max_column} and row {cells.max_row} of a fine grid of "
                 f"{self.grid.columns} x {self.grid.rows}; the first column and row are 0"
             )
-        first_column, first_row, last_column, last_row = self.span(bounds)
+
+    def overlapping(self, bounds: Bounds, cells: CellRange) -> NDArray[np.bool_]:
+        """Tell for each box whether it overlaps a rectangle of cells."""
+        first_row, first_column = np.divmod(self.grid.cells_of(bounds[:, 0], bounds[:, 1]), self.grid.columns)
+        last_row, last_column = np.divmod(self.grid.cells_of(bounds[:, 2], bounds[:, 3]), self.grid.columns)
         return np.asarray(
             (first_column <= cells.max_column)
             & (last_column >= cells.min_column)

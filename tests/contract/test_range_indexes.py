@@ -1,6 +1,5 @@
 """One suite over all range indexes: the same pairs as the definition, whatever comes in between."""
 
-import gzip
 import math
 import os
 import subprocess
@@ -15,11 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from range_model import PlainIndex, PlainObject, PlainQuery, object_batch, pairs_of, query_batch
 
-from operators.indexes import INDEXES, CellRange, make_range_index
+from benchmarks.range_index import _from_file
+from operators.indexes import INDEXES, CellRange, expiry, keyed_lists, make_range_index, standing_index
 from streams.batches import FOREVER, OP_DELETE, OP_UNREGISTER
+from streams.codec import decode, encode
 from streams.errors import DeclarationError, InputError
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect
-from streams.vocabulary import UNSEEN_BASE, Encoder
+from streams.vocabulary import UNSEEN_BASE
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -32,7 +33,7 @@ thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 #: Small structures change shape early: options under which a handful of queries already splits, spreads and descends.
@@ -237,9 +238,18 @@ PLAY = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def eager(monkeypatch):
+    """Let lists be written anew and tables be rebuilt after a handful of removals."""
+    monkeypatch.setattr(keyed_lists, "LEAST_DEAD", 3)
+    monkeypatch.setattr(standing_index, "SMALLEST_REBUILD", 6)
+    monkeypatch.setattr(standing_index, "CHUNK", 7)
+    monkeypatch.setattr(expiry, "LEAST_WAITING", 2)
+
+
 @every_index
 @pytest.mark.parametrize("metric", ["euclidean", "haversine"])
-def test_index_agrees_with_the_definition_through_any_history(name, metric):
+def test_index_agrees_with_the_definition_through_any_history(name, metric, eager):
     """Any mix of inserts, removals, lowered ends, expiry, moves and restores gives the pairs of the definition."""
 
     @thorough
@@ -248,3 +258,264 @@ def test_index_agrees_with_the_definition_through_any_history(name, metric):
         played(name, metric, Drawn(seed, metric, wild).history(steps, batch))
 
     check()
+
+
+# ---------------------------------------------------------------- special cases
+
+
+def rect(number, a, b, c, d, keywords=(), **more):
+    return PlainQuery(number, REGION_RECT, (a, b, c, d), frozenset(keywords), **more)
+
+
+@every_index
+def test_index_of_many_mixed_queries_agrees_with_brute_force(name):
+    """Thousands of queries of all sizes with the default options give the pairs of brute force, before and after churn."""
+    scale = 20 if PLAIN_PYTHON else 1
+    drawn = Drawn(7, "euclidean", wild=False)
+    queries = []
+    for number in range(4000 // scale):
+        queries.append(drawn.query(number, queries[-50:]))
+    objects = object_batch([drawn.object(queries) for _ in range(300 // scale)])
+    space = SPACES["euclidean"]
+    index, brute = make_range_index(name, space), make_range_index("brute", space)
+    for each in (index, brute):
+        each.insert(query_batch(queries))
+    assert pairs_of(index.match(objects)) == pairs_of(brute.match(objects))
+    gone = np.arange(0, len(queries), 3)
+    for each in (index, brute):
+        assert each.remove(gone) == len(gone)
+        each.insert(query_batch(queries).take(gone[::2]))
+    assert pairs_of(index.match(objects)) == pairs_of(brute.match(objects))
+
+
+@every_index
+def test_index_holds_the_same_query_under_many_numbers(name):
+    """Thousands of equal queries are each reported once, and the output space grows to hold them."""
+    count = 300 if PLAIN_PYTHON else 9000
+    index = made(name)
+    index.insert(query_batch([rect(n, 0.2, 0.2, 0.4, 0.4, [1, 2]) for n in range(count)]))
+    matches = index.match(object_batch([PlainObject(0.3, 0.3, frozenset([1, 2, 3]))] * 3))
+    assert pairs_of(matches) == [(i, n) for i in range(3) for n in range(count)]
+    assert index.remove(np.arange(1, count)) == count - 1
+    assert pairs_of(index.match(object_batch([PlainObject(0.3, 0.3, frozenset([1, 2]))]))) == [(0, 0)]
+
+
+@every_index
+def test_index_gives_memory_back_when_queries_and_words_are_gone(name):
+    """After many queries with words of their own have come and gone, the index is about as small as at the start."""
+    count = 600 if PLAIN_PYTHON else 20_000
+    index = make_range_index(name, SPACES["euclidean"])
+    fresh = index.nbytes
+    random = Random(3)
+    for round_ in range(3):
+        numbers = range(round_ * count, (round_ + 1) * count)
+        index.insert(
+            query_batch(
+                [
+                    rect(n, x := random.random(), y := random.random(), x + 0.01, y + 0.01, [UNSEEN_BASE + n, n % 7])
+                    for n in numbers
+                ]
+            )
+        )
+        full = index.nbytes
+        assert index.remove(np.array(numbers, np.int64)) == count
+    assert len(index) == 0
+    if not PLAIN_PYTHON:
+        assert index.nbytes < fresh + (full - fresh) / 2.5
+
+
+@every_index
+def test_index_goes_on_when_its_stamps_start_again(name):
+    """Stamps that are about to wrap start again without a false match."""
+    index = made(name)
+    index.insert(query_batch([rect(1, 0.0, 0.0, 1.0, 1.0, [1, 2]), rect(2, 0.0, 0.0, 1.0, 1.0, [3])]))
+    structure = index._structure
+    owner = getattr(structure, "_lists", structure)
+    objects = [PlainObject(0.5, 0.5, frozenset([1, 2])), PlainObject(0.5, 0.5, frozenset([1]))]
+    for _ in range(3):
+        if hasattr(owner, "_tick"):
+            owner._tick = 2**31 - 4
+        for _ in range(3):
+            assert pairs_of(index.match(object_batch(objects))) == [(0, 1)]
+
+
+@every_index
+def test_index_takes_times_into_account_within_one_batch(name):
+    """A query counts from its own time to its end, also when objects of the same batch lie on both sides."""
+    index = made(name)
+    index.insert(query_batch([rect(1, 0, 0, 1, 1, ts=5), rect(2, 0, 0, 1, 1, ts=0, end=6), rect(3, 0, 0, 1, 1)]))
+    index.set_end(np.array([3]), np.array([5]))
+    objects = [PlainObject(0.5, 0.5, frozenset(), ts) for ts in (4, 5, 6)]
+    assert pairs_of(index.match(object_batch(objects))) == [(0, 2), (0, 3), (1, 1), (1, 2), (2, 1)]
+    assert sorted(index.expire(6).tolist()) == [2, 3]
+    assert pairs_of(index.match(object_batch(objects))) == [(1, 1), (2, 1)]
+
+
+@every_index
+def test_index_never_moves_an_end_up(name):
+    """Of several ends the lowest stays, whatever the order in which they come."""
+    index = made(name)
+    index.insert(query_batch([rect(1, 0, 0, 1, 1, end=9)]))
+    assert index.set_end(np.array([1, 1, 1, 7]), np.array([8, 4, 6, 1])) == 1
+    assert index.set_end(np.array([1]), np.array([20])) == 1
+    assert index.expire(3).tolist() == []
+    assert index.expire(4).tolist() == [1]
+
+
+@every_index
+def test_index_counts_loads_over_the_fine_grid(name):
+    """Rows and columns carry the candidates of their objects and the number of queries that overlap them."""
+    index = made(name)
+    index.insert(query_batch([rect(1, 0.0, -1.0, 0.3, 0.1, [1]), rect(2, 0.1, -1.0, 0.95, 3.0, [1])]))
+    index.match(object_batch([PlainObject(0.2, -0.9, frozenset([1])), PlainObject(0.9, 2.9, frozenset([1]))]))
+    load, cost = index.load(), index.cost()
+    assert load.query_columns.tolist() == [2, 2, 2, 1, 1, 1, 1, 1]
+    assert load.query_rows.tolist() == [2, 2, 2, 1, 1, 1, 1, 1]
+    assert load.queries == 2
+    assert load.cost == cost.candidates == load.cost_rows.sum() == load.cost_columns.sum()
+    assert cost.matches == 3
+    assert load.cost_rows[0] >= 2
+    assert load.cost_columns[7] >= 1
+    assert load.cost_rows[3:7].tolist() == load.cost_columns[3:7].tolist() == [0] * 4
+    index.reset_cost()
+    assert index.cost().candidates == index.load().cost == index.load().cost_rows.sum() == 0
+    index.remove(np.array([2]))
+    assert index.load().query_columns.tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
+
+
+@every_index
+def test_index_ignores_deletions(name):
+    """A deletion has no place: it matches nothing, and the objects around it keep theirs."""
+    index = made(name)
+    index.insert(query_batch([PlainQuery(1, REGION_NONE, (0.0, 0.0, 0.0, 0.0))]))
+    batch = object_batch([PlainObject(0.5, 0.5)] * 3)
+    batch = replace(batch, op=np.array([0, OP_DELETE, 0], np.uint8), x=np.array([0.5, np.nan, 0.5]))
+    assert pairs_of(index.match(batch)) == [(0, 1), (2, 1)]
+
+
+@every_index
+def test_index_takes_arrays_that_look_into_a_message(name):
+    """Read-only columns, as they come off the wire, are as good as any."""
+    index = made(name)
+    queries, objects = query_batch([rect(1, 0, 0, 1, 1, [1])]), object_batch([PlainObject(0.5, 0.5, frozenset([1]))])
+    _, [(_, sent_queries), (_, sent_objects)] = decode(b"".join(encode([("q", queries), ("o", objects)])))
+    assert not sent_objects.x.flags.writeable
+    index.insert(sent_queries)
+    assert pairs_of(index.match(sent_objects)) == [(0, 1)]
+    assert index.remove(sent_queries.number) == 1
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@every_index
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (rect(5, 0.5, 0.0, 0.4, 1.0), r"query 5 \(row 1 of the batch\) has a rectangle with min > max"),
+        (rect(5, math.nan, 0.0, 0.4, 1.0), "has a rectangle with min > max or NaN"),
+        (PlainQuery(5, REGION_CIRCLE, (0.5, 0.5, -1.0, 0.0)), "negative radius"),
+        (PlainQuery(5, REGION_CIRCLE, (0.5, math.inf, 1.0, 0.0)), "not finite"),
+        (PlainQuery(5, 9, (0.5, 0.5, 1.0, 0.0)), "unknown kind of region"),
+        (rect(5, 0, 0, 1, 1, [-4]), "negative keyword id"),
+        (rect(1, 0, 0, 1, 1), "occurs twice in one batch"),
+    ],
+)
+def test_index_refuses_a_query_that_makes_no_sense(name, wrong, text):
+    """The error names the query, and nothing of the batch has been added."""
+    index = made(name)
+    with pytest.raises(InputError, match=text):
+        index.insert(query_batch([rect(1, 0, 0, 1, 1), wrong]))
+    assert len(index) == 0
+    assert 1 not in index
+
+
+@every_index
+def test_index_refuses_unregistrations_and_places_that_are_not_finite(name):
+    """An unregistration belongs to set_end, an object at NaN to the rejects."""
+    index = made(name)
+    batch = query_batch([rect(1, 0, 0, 1, 1)])
+    with pytest.raises(InputError, match="give its target to set_end"):
+        index.insert(replace(batch, op=np.array([OP_UNREGISTER], np.uint8)))
+    with pytest.raises(InputError, match=r"object 1 of the batch is at \(nan, 0.5\)"):
+        index.match(object_batch([PlainObject(0.5, 0.5), PlainObject(math.nan, 0.5)]))
+
+
+def test_names_and_options_are_checked_with_a_hint():
+    """A typo in a name or an option that makes no sense is told with what was expected."""
+    space = SPACES["euclidean"]
+    with pytest.raises(DeclarationError, match="did you mean 'fast'"):
+        make_range_index("fasst", space)
+    with pytest.raises(DeclarationError, match="did you mean 'haversine'"):
+        make_range_index("kag", space, "haversin")
+    with pytest.raises(DeclarationError, match=r"option 'sides'.*did you mean 'side'"):
+        make_range_index("gi2", space, sides=3)
+    for name, option in (
+        ("kag", {"cells_per_posting": 0.0}), ("kag", {"list_length": 0}), ("gi2", {"side": 0}),
+        ("gi2", {"most_cells": 0}), ("fast", {"frequent": 0}), ("fast", {"levels": 20}),
+    ):  # fmt: skip
+        with pytest.raises(DeclarationError, match="expected a"):
+            make_range_index(name, space, **option)
+    with pytest.raises(DeclarationError, match="fine grid"):
+        make_range_index("kag", space, fine_grid=(0, 5))
+
+
+def test_cells_outside_of_the_fine_grid_are_refused():
+    """A rectangle of cells has to be one, and to lie in the grid."""
+    with pytest.raises(DeclarationError, match="not a rectangle"):
+        CellRange(3, 0, 2, 0)
+    with pytest.raises(DeclarationError, match="fine grid of 8 x 8"):
+        made("kag").extract(CellRange(0, 0, 8, 0))
+
+
+def test_a_snapshot_of_another_fine_grid_is_refused():
+    """Aggregates of one grid mean nothing on another."""
+    index = make_range_index("kag", SPACES["euclidean"], fine_grid=(4, 4))
+    with pytest.raises(InputError, match="restore it with the grid it was made with"):
+        index.restore(made("kag").snapshot())
+
+
+# ---------------------------------------------------------------- the same in other conditions
+
+
+@pytest.mark.skipif("RANGE_INDEX_EXAMPLES" in os.environ, reason="is itself one of the runs that this test starts")
+@pytest.mark.parametrize("setting", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+def test_suite_passes_as_plain_python_and_with_checked_bounds(setting, tmp_path):
+    """The whole suite, on a smaller scale, holds without compilation and with every array access checked."""
+    few = "4" if setting == "NUMBA_DISABLE_JIT" else "40"
+    environment = {**os.environ, setting: "1", "NUMBA_CACHE_DIR": str(tmp_path), "RANGE_INDEX_EXAMPLES": few}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        str(Path(__file__)),
+        "-W",
+        "ignore",
+    ]
+    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    assert ended.returncode == 0, ended.stdout[-4000:]
+
+
+@pytest.mark.skipif(PLAIN_PYTHON, reason="as plain Python this would take minutes")
+@pytest.mark.parametrize("file", ["storm_events_1950_1995.csv.gz", "simplegeo_places_nm_ut_nv_id.csv.gz"])
+def test_indexes_agree_on_real_data(file):
+    """100,000 queries drawn from real rows: every index gives the same pairs, brute force on a sample of the objects."""
+    if not (DATA / file).exists():
+        pytest.skip(f"{file} is not there: real data are not part of the repository")
+    queries, objects, space = _from_file(DATA / file, 100_000, 2000, seed=5)
+    found = {}
+    for name in INDEXES:
+        index = make_range_index(name, space)
+        index.insert(queries)
+        found[name] = index.match(objects if name != "brute" else objects.slice(0, 20))
+    pairs = {name: np.lexsort((m.number, m.object)) for name, m in found.items()}
+    reference = found["kag"]
+    assert len(reference) > len(objects)
+    for name, matches in found.items():
+        size = int(reference.off[len(matches.off) - 1])
+        assert matches.off.tolist() == reference.off[: len(matches.off)].tolist(), name
+        assert (matches.number[pairs[name]] == reference.number[pairs["kag"]][:size]).all(), name
