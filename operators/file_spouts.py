@@ -81,6 +81,7 @@ class ObjectFileSpout(_FileSpout):
     Options:
         path: a file, or a list of files.
         limit: stop after so many objects.
+        dynamic: the records are states of objects, which a later record may replace or delete.
     """
 
     outputs: ClassVar = {
@@ -93,6 +94,7 @@ class ObjectFileSpout(_FileSpout):
 
     path: Path | tuple[Path, ...]
     limit: int | None = None
+    dynamic: bool = False
 
     def open(self, context: TaskContext) -> None:
         """Open the files."""
@@ -111,6 +113,7 @@ class ObjectFileSpout(_FileSpout):
             skip=skip,
             watermark=watermark,
             share=(self._context.index, self._context.parallelism),
+            dynamic=self.dynamic,
         )
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.batches import ObjectBatch, RejectBatch
+from streams.batches import OP_DELETE, ObjectBatch, RejectBatch
 from streams.columns import Ints, Offsets
 from streams.errors import DeclarationError
 from streams.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
@@ -27,6 +27,8 @@ __all__ = ["SHARE_RUN", "ObjectChunk", "read_objects"]
 
 #: Readers that share an input take turns of this many records.
 SHARE_RUN = 512
+
+_NOT_DYNAMIC = 'op is "delete", but the objects of this topology have no state to delete; expected upsert'
 
 Flags = NDArray[np.bool_]
 
@@ -67,6 +69,7 @@ def read_objects(
     skip: int = 0,
     watermark: int | None = None,
     share: tuple[int, int] = (0, 1),
+    dynamic: bool = True,
     limits: ReadLimits = DEFAULT_LIMITS,
 ) -> Iterator[ObjectChunk]:
     """Read files one after the other as one stream of objects.
@@ -79,6 +82,7 @@ def read_objects(
         skip: go on after this many records, as a reader does that was restored.
         watermark: the largest `ts` among the records before, for the same reader.
         share: (i, n) makes this reader i of n.
+        dynamic: whether objects have a current state that a record may delete; otherwise deletions are rejected.
         limits: what a record may be at most.
     """
     if chunk_rows < 1 or skip < 0 or not 0 <= share[0] < share[1]:
@@ -90,7 +94,7 @@ def read_objects(
     for path in names:
         file_kind(path)
         check_readable(path)
-    return _read(names, space, encoder, chunk_rows, skip, watermark, share, limits)
+    return _read(names, space, encoder, chunk_rows, skip, watermark, share, dynamic, limits)
 
 
 def _read(
@@ -101,12 +105,15 @@ def _read(
     skip: int,
     watermark: int | None,
     share: tuple[int, int],
+    dynamic: bool,
     limits: ReadLimits,
 ) -> Iterator[ObjectChunk]:
     seq = 0
     for path in names:
         for stretch in _stretches(path, rows, max(skip - seq, 0), space, limits):
             if stretch.columns is not None:
+                if not dynamic:
+                    stretch.columns.faults.note(stretch.columns.op == OP_DELETE, lambda _row: _NOT_DYNAMIC)
                 watermark = _reject_late(stretch.columns, watermark)
                 yield _chunk(stretch.path, stretch.columns, stretch.line, seq, share, encoder)
             seq += stretch.records

@@ -51,12 +51,9 @@ def oracle_of(topology: Topology) -> Oracle:
     queries_spout = make_operator(source_of(topology, "follows"), topology)
     vocabulary = load_vocabulary(settings.vocabulary) if settings.vocabulary is not None else Vocabulary()
     encoder = Encoder(vocabulary, track_words=True)
-    objects = ObjectBatch.concat(
-        [
-            ObjectBatch.empty(),
-            *(c.batch for c in read_objects(_paths(objects_spout.path), space=settings.space, encoder=encoder)),
-        ]
-    )
+    dynamic = objects_spout.dynamic
+    chunks = read_objects(_paths(objects_spout.path), space=settings.space, encoder=encoder, dynamic=dynamic)
+    objects = ObjectBatch.concat([ObjectBatch.empty(), *(chunk.batch for chunk in chunks)])
     if objects_spout.limit is not None:
         objects = objects.slice(0, objects_spout.limit)
     queries = QueryBatch.concat(
@@ -83,6 +80,7 @@ def oracle_of(topology: Topology) -> Oracle:
         vocabulary=vocabulary,
         words=dict(encoder.new_words()),
         window=settings.window,
+        dynamic=dynamic,
     )
 
 

@@ -105,6 +105,19 @@ def test_query_that_no_operator_answers_is_rejected_and_counted(tmp_path):
     assert (summary["queries"], summary["rejected"], summary["results"]) == (1, 1, 60)
 
 
+def test_deletions_are_rejected_where_objects_have_no_state(tmp_path):
+    """A record that deletes is no object of a stream of events: it is rejected and matches nothing."""
+    _, queries = write_inputs(tmp_path, 1)
+    everywhere = {"op": "register", "id": "all", "ts": 0, "type": "range", "region": {"rect": [0, 0, 1, 1]}}
+    things = [
+        {"id": i, "ts": i, "x": 0.5, "y": 0.5, "keywords": [], "op": op} for i, op in enumerate(["upsert", "delete"])
+    ]
+    topology = range_topology(write_lines(tmp_path / "o.jsonl", things), write_lines(queries, [everywhere]))
+    summary = run(topology).summary
+    assert (summary["objects"], summary["rejected"], summary["results"]) == (1, 1, 1)
+    assert_exact(topology)
+
+
 def test_summary_adds_up(tmp_path):
     """Every object reaches every evaluator once, every query one of them, and the counters say so."""
     topology = range_topology(*write_inputs(tmp_path, 3), evaluators=4)
