@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from partitioners.columns import Floats, Ints, Offsets, column, kernel
 from partitioners.fine_grid import FineGrid
 from partitioners.statistics import ObjectSample, QuerySample
+from streams.columns import csr_take
 
 __all__ = [
     "cell_costs",
@@ -20,6 +21,9 @@ __all__ = [
     "worker_load",
 ]
 
+#: Lists of queries are kept by block of cells, so that an object looks at those of its surroundings.
+_MAX_BLOCKS_A_SIDE = 64
+
 
 def cell_costs(grid: FineGrid, objects: ObjectSample, queries: QuerySample, *, here: bool = True) -> Floats:
     """Return Tornado's Equation 1 by cell: the sum over its objects l of q_l, the queries that share a keyword with l.
@@ -28,22 +32,61 @@ def cell_costs(grid: FineGrid, objects: ObjectSample, queries: QuerySample, *, h
     it, so by default only those count whose bounds overlap the cell: that is the work an evaluator really has, and
     it grows with the density of both. A query without keywords counts for every object.
     """
-    order = np.argsort(queries.kw, kind="stable")
-    words, starts = np.unique(queries.kw[order], return_index=True)
-    row = np.repeat(np.arange(len(queries)), np.diff(queries.kw_off))[order]
-    plain = np.flatnonzero(np.diff(queries.kw_off) == 0)
-    # One more list, of the queries without keywords, that every object consults.
-    posting = np.concatenate([row, plain])
-    list_off = np.concatenate([starts, [len(row), len(posting)]])
-    place = np.searchsorted(words, objects.kw)
-    lists = np.where(np.append(words, -1)[place] == objects.kw, place, -1)
-    low = grid.cells_of(queries.min_x, queries.min_y)
-    high = grid.cells_of(queries.max_x, queries.max_y)
+    low, high = grid.cells_of(queries.min_x, queries.min_y), grid.cells_of(queries.max_x, queries.max_y)
+    step, blocks, row = (
+        _blocks(grid, low, high) if here else (max(grid.columns, grid.rows), 0 * low, np.arange(len(low)))
+    )
+    cell = grid.cells_of(objects.x, objects.y)
+    words = np.unique(queries.kw)
+    # A list for each block of cells and keyword; the queries without keywords are one keyword more.
+    lengths = np.maximum(np.diff(queries.kw_off), 1)[row]
+    plain = (np.diff(queries.kw_off) == 0)[row]
+    _, kw = csr_take(queries.kw_off, queries.kw, row)
+    word = np.full(int(lengths.sum()), len(words), np.int64)
+    word[~np.repeat(plain, lengths)] = np.searchsorted(words, kw)
+    key = np.repeat(blocks, lengths) * (len(words) + 1) + word
+    order = np.argsort(key, kind="stable")
+    keys, starts = np.unique(key[order], return_index=True)
+    block = cell // grid.columns // step * grid.columns + cell % grid.columns // step
+    asked = np.searchsorted(words, objects.kw)
+    asked = np.where(np.append(words, -1)[asked] == objects.kw, asked, -1)
+    lists = _places(keys, np.repeat(block, np.diff(objects.kw_off)) * (len(words) + 1) + asked)
     found: Floats = _cell_costs(
-        grid.cells_of(objects.x, objects.y), column(objects.kw_off, np.int32), column(lists, np.int64),
-        column(list_off, np.int64), column(posting, np.int64), low, high, grid.columns, grid.cells, here,
+        cell, column(objects.kw_off, np.int32), column(np.where(asked < 0, -1, lists), np.int64),
+        column(_places(keys, block * (len(words) + 1) + len(words)), np.int64),
+        column(np.append(starts, len(key)), np.int64), column(np.repeat(row, lengths)[order], np.int64),
+        low, high, grid.columns, grid.cells, here,
     )  # fmt: skip
     return found.reshape(grid.rows, grid.columns)
+
+
+def _places(keys: Ints, wanted: Ints) -> Ints:
+    """Return the place of each wanted key among ascending keys, -1 where it is not there."""
+    place = np.searchsorted(keys, wanted)
+    return np.where(np.append(keys, -1)[place] == wanted, place, -1).astype(np.int64)
+
+
+def _blocks(grid: FineGrid, low: Ints, high: Ints) -> tuple[int, Ints, Ints]:
+    """Return a size of blocks of cells, and the (block, query) pairs of overlap.
+
+    Blocks are as small as the queries allow: at most four pairs a query on average.
+    """
+    step = max(1, max(grid.columns, grid.rows) // _MAX_BLOCKS_A_SIDE)
+    while True:
+        x0, x1 = low % grid.columns // step, high % grid.columns // step
+        y0, y1 = low // grid.columns // step, high // grid.columns // step
+        wide = np.maximum(x1 - x0 + 1, 0)
+        pairs = wide * np.maximum(y1 - y0 + 1, 0)
+        if pairs.sum() <= 4 * len(low) or step >= max(grid.columns, grid.rows):
+            break
+        step *= 2
+    row = np.repeat(np.arange(len(low)), pairs)
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+    return (
+        step,
+        (y0[row] + nth // np.maximum(wide, 1)[row]) * grid.columns + x0[row] + nth % np.maximum(wide, 1)[row],
+        row,
+    )
 
 
 @kernel
@@ -51,6 +94,7 @@ def _cell_costs(
     cell: Ints,
     kw_off: Offsets,
     lists: Ints,
+    plain: Ints,
     list_off: Ints,
     posting: Ints,
     low: Ints,
@@ -59,12 +103,13 @@ def _cell_costs(
     cells: int,
     here: bool,
 ) -> Floats:
+    """Count distinct queries in the lists of each object's keywords and in its list of queries without keywords."""
     out = np.zeros(cells)
     stamp = np.full(len(low), -1, np.int64)
     for i in range(len(cell)):
         x, y = cell[i] % columns, cell[i] // columns
         for j in range(kw_off[i], kw_off[i + 1] + 1):
-            which = lists[j] if j < kw_off[i + 1] else len(list_off) - 2
+            which = lists[j] if j < kw_off[i + 1] else plain[i]
             if which < 0:
                 continue
             for p in range(list_off[which], list_off[which + 1]):

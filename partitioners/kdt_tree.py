@@ -6,7 +6,7 @@ or the other kind by the similarity of texts, give each a number of parts so tha
 heaviest part further until the workers are balanced.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from partitioners.columns import Floats, Ints, Offsets
 from partitioners.costs import text_similarity, worker_load
 from partitioners.grid_plan import GridPlan, KeywordParts, keyword_ranges
 from partitioners.kd_decomposition import Box
-from partitioners.statistics import Statistics
+from partitioners.statistics import Statistics, thinned
 from streams.columns import csr_take
 from streams.errors import DeclarationError
 
@@ -24,6 +24,8 @@ __all__ = ["kdt_tree_plan"]
 
 #: A region is cut further only if that lowers the similarity of texts on one side to this share.
 _TELLING = 0.9
+#: Objects and queries that are counted; larger samples are thinned out.
+_COUNTED = 20_000
 #: The most parts a worker gets before balancing gives up.
 _PARTS_A_WORKER = 8
 
@@ -94,6 +96,11 @@ def kdt_tree_plan(statistics: Statistics, workers: int, *, similarity: float = 0
             f"a kd^t-tree with similarity {similarity}, balance {balance} for {workers} workers; expected a similarity "
             "between 0 and 1, a balance of at least 1 and at least 1 worker"
         )
+    statistics = replace(
+        statistics,
+        objects=statistics.objects.take(thinned(len(statistics.objects), _COUNTED)),
+        queries=statistics.queries.take(thinned(len(statistics.queries), _COUNTED)),
+    )
     cells = _Cells.of(statistics)
     regions = _regions(cells, statistics, workers, similarity)
     pieces = _numbered(cells, regions, workers)
@@ -204,20 +211,26 @@ def _distinct_rows(off: Offsets, kept: NDArray[np.bool_], part: NDArray[np.int32
     return np.bincount(pairs % parts, minlength=parts)
 
 
-def _spread(cells: _Cells, region: _Piece, parts: int) -> list[_Divided]:
-    """Divide a region into so many parts: a text region by text, another by space or by text, whichever loads less."""
-    by_text = [_divided(cells, _Piece(region.box, region.objects, region.queries, parts, True))]
-    if region.textual:
-        return by_text
-    pieces = [_Piece(region.box, region.objects, region.queries)]
-    while len(pieces) < parts:
-        pieces.sort(key=lambda piece: worker_load(len(piece.objects), len(piece.queries)))
-        halves = _cut(cells, pieces[-1])
-        if halves is None:
-            break
-        pieces[-1:] = halves
-    by_space = [_divided(cells, piece) for piece in pieces]
-    return min((by_space, by_text), key=lambda choice: sum(float(divided.load.sum()) for divided in choice))
+def _spreads(cells: _Cells, region: _Piece, most: int) -> list[list[_Divided]]:
+    """Divide a region into 1, 2, ... parts: a text region by text, another by space or by text, whichever loads less."""
+    pieces = [_divided(cells, _Piece(region.box, region.objects, region.queries))]
+    found = []
+    for parts in range(1, most + 1):
+        by_text = [_divided(cells, _Piece(region.box, region.objects, region.queries, parts, True))]
+        if region.textual:
+            found.append(by_text)
+            continue
+        if parts > 1:
+            pieces.sort(key=_total)
+            halves = _cut(cells, pieces[-1].piece)
+            if halves is not None:
+                pieces = pieces[:-1] + [_divided(cells, half) for half in halves]
+        found.append(min(list(pieces), by_text, key=lambda choice: sum(map(_total, choice))))
+    return found
+
+
+def _total(divided: _Divided) -> float:
+    return float(divided.load.sum())
 
 
 def _numbered(cells: _Cells, regions: list[_Piece], workers: int) -> list[_Divided]:
@@ -226,14 +239,12 @@ def _numbered(cells: _Cells, regions: list[_Piece], workers: int) -> list[_Divid
     Dynamic programming over regions: `least[n]` is the smallest total load of the regions so far with n parts.
     """
     spare = workers - len(regions)
-    options = [[_spread(cells, region, parts) for parts in range(1, spare + 2)] for region in regions]
-    totals = np.array([[sum(float(d.load.sum()) for d in choice) for choice in region] for region in options])
+    options = [_spreads(cells, region, spare + 1) for region in regions]
+    totals = np.array([[sum(map(_total, choice)) for choice in region] for region in options])
     least = np.zeros(1)
     chosen: list[Ints] = []
     for row in totals:
-        table = np.full((len(least), spare + 1), np.inf)
-        for extra in range(spare + 1):
-            table[:, extra] = least + row[extra]
+        table = least[:, None] + row[None, :]
         sums = np.full(spare + 1, np.inf)
         picks = np.zeros(spare + 1, np.int64)
         for used in range(len(least)):

@@ -24,8 +24,9 @@ from streams.errors import DeclarationError, did_you_mean
 
 __all__ = ["PARTITIONERS", "Partitioner", "build_plan"]
 
-#: Queries that Equation 1 is counted with; more are thinned out and the cost scaled.
-_COUNTED_QUERIES = 200_000
+#: Queries that Equation 1 is counted with; more are thinned out, which scales all costs alike. Counting them everywhere
+#: looks at every query of every keyword of every object.
+_COUNTED_HERE, _COUNTED_EVERYWHERE = 200_000, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ def _kd(statistics: Statistics, workers: int, *, literal: bool = False) -> GridP
     """Build Tornado's plan; `literal` counts queries everywhere in Equation 1 (see `costs.cell_costs`)."""
     costs = statistics.cell_cost
     if costs is None:
-        queries: QuerySample = statistics.queries.take(thinned(len(statistics.queries), _COUNTED_QUERIES))
+        most = _COUNTED_EVERYWHERE if literal else _COUNTED_HERE
+        queries: QuerySample = statistics.queries.take(thinned(len(statistics.queries), most))
         costs = cell_costs(statistics.grid, statistics.objects, queries, here=not literal)
     if not costs.any():
         costs = statistics.objects_by_cell()  # no query is known: balance objects
