@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from streams.result_files import JsonlWriter, ParquetWriter, RejectsWriter, result_lines
-
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.sinks import Sink
 from streams.batches import RejectBatch
+from streams.result_files import JsonlWriter, ParquetWriter, RejectsWriter, result_lines
 
 __all__ = ["JsonlSink", "ParquetSink", "RejectsSink"]
 
