@@ -2,11 +2,10 @@
 
 The table of words is a set of flat arrays that `streams.vocabulary` owns:
 
-    slots   a power of two of word numbers, -1 where free; open addressing, linear probing, at most half full
-    hashes  for each word its 64-bit hash
-    ends    for each word the end of its bytes in `arena`; word w starts where word w - 1 ends
-    arena   the bytes of all words, one after the other
-    stamps  for each word the last text that had it, so that a text counts a word once
+    slots    a power of two of word numbers, -1 where free; open addressing, linear probing, at most half full
+    entries  for each word, in one line of the cache: its 64-bit hash, where its bytes begin and end in `arena`, and the
+             last text that had it, so that a text counts a word once
+    arena    the bytes of all words, one after the other
 """
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from streams.kernel import kernel
 
-__all__ = ["find_words", "rehash", "sort_rows"]
+__all__ = ["BEGIN", "END", "ENTRY_WIDTH", "find_words", "rehash", "sort_rows"]
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -34,6 +33,10 @@ def _letters() -> Bytes:
 
 
 _LETTERS = _letters()
+#: Columns of `entries`.
+HASH, BEGIN, END, STAMP = 0, 1, 2, 3
+ENTRY_WIDTH = 4
+
 _BASIS = np.uint64(14695981039346656037)  # FNV-1a
 _PRIME = np.uint64(1099511628211)
 _INSERTION_SORT_UP_TO = 48
@@ -47,37 +50,28 @@ def _slot(hashed: np.uint64, mask: int) -> np.int64:
 
 @kernel
 def _number(
-    data: Bytes,
-    start: int,
-    stop: int,
-    hashed: np.uint64,
-    slots: Offsets,
-    hashes: NDArray[np.uint64],
-    ends: Ints,
-    arena: Bytes,
-    words: int,
+    data: Bytes, start: int, stop: int, hashed: np.uint64, slots: Offsets, entries: Ints, arena: Bytes, words: int
 ) -> int:
     """Return the number of a word, which is `words` for one that was not there; it is now."""
     mask = len(slots) - 1
     slot = _slot(hashed, mask)
     size = stop - start
+    key = np.int64(hashed)
     while slots[slot] >= 0:
         word = int(slots[slot])
-        if hashes[word] == hashed:
-            begin = ends[word - 1] if word else 0
-            if ends[word] - begin == size:
-                j = 0
-                while j < size and arena[begin + j] == _LETTERS[data[start + j]]:
-                    j += 1
-                if j == size:
-                    return word
+        begin = entries[word, BEGIN]
+        if entries[word, HASH] == key and entries[word, END] - begin == size:
+            j = 0
+            while j < size and arena[begin + j] == _LETTERS[data[start + j]]:
+                j += 1
+            if j == size:
+                return word
         slot = (slot + 1) & mask
-    used = ends[words - 1] if words else 0
+    used = entries[words - 1, END] if words else 0
     for j in range(size):
         arena[used + j] = _LETTERS[data[start + j]]
     slots[slot] = words
-    hashes[words] = hashed
-    ends[words] = used + size
+    entries[words, HASH], entries[words, BEGIN], entries[words, END], entries[words, STAMP] = key, used, used + size, -1
     return words
 
 
@@ -87,10 +81,8 @@ def find_words(
     off: Ints,
     first: int,
     slots: Offsets,
-    hashes: NDArray[np.uint64],
-    ends: Ints,
+    entries: Ints,
     arena: Bytes,
-    stamps: Ints,
     words: int,
     stamp: int,
     found_off: Ints,
@@ -106,8 +98,8 @@ def find_words(
     count = found_off[first]
     for row in range(first, rows):
         i, stop = off[row], off[row + 1]
-        used = ends[words - 1] if words else 0
-        if words + (stop - i) // 3 + 1 > len(ends) or used + (stop - i) > len(arena):
+        used = entries[words - 1, END] if words else 0
+        if words + (stop - i) // 3 + 1 > len(entries) or used + (stop - i) > len(arena):
             return row, words
         while i < stop:
             start = i
@@ -120,12 +112,10 @@ def find_words(
             i += 1
             if i - start < 3:
                 continue
-            word = _number(data, start, i - 1, hashed, slots, hashes, ends, arena, words)
-            if word == words:
-                words += 1
-                stamps[word] = -1
-            if stamps[word] != stamp + row:
-                stamps[word] = stamp + row
+            word = _number(data, start, i - 1, hashed, slots, entries, arena, words)
+            words = max(words, word + 1)
+            if entries[word, STAMP] != stamp + row:
+                entries[word, STAMP] = stamp + row
                 found[count] = word
                 count += 1
         found_off[row + 1] = count
@@ -133,11 +123,11 @@ def find_words(
 
 
 @kernel
-def rehash(slots: Offsets, hashes: NDArray[np.uint64], words: int) -> None:
+def rehash(slots: Offsets, entries: Ints, words: int) -> None:
     """Fill an empty, larger table with the words that are known."""
     mask = len(slots) - 1
     for word in range(words):
-        slot = _slot(hashes[word], mask)
+        slot = _slot(np.uint64(entries[word, HASH]), mask)
         while slots[slot] >= 0:
             slot = (slot + 1) & mask
         slots[slot] = word

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streams.columns import Ints, Offsets
-from streams.token_kernels import find_words, rehash, sort_rows
+from streams.token_kernels import BEGIN, END, ENTRY_WIDTH, find_words, rehash, sort_rows
 from streams.tokens import ROW_END, split_rows
 
 __all__ = ["WordTable", "distinct_rows"]
@@ -48,27 +48,23 @@ class WordTable:
         size = min(_FIRST_WORDS, self._limit)
         self._words = 0
         self._stamp = 0
-        self._hashes = np.empty(size, np.uint64)
-        self._ends = np.empty(size, np.int64)
-        self._stamps = np.empty(size, np.int64)
+        self._entries = np.empty((size, ENTRY_WIDTH), np.int64)
         self._ids = np.empty(size, np.int64)
         self._arena = np.empty(size * _BYTES_A_WORD, np.uint8)
         self._slots = np.full(_table_size(size), -1, np.int32)
 
     def _make_room(self, words: int, size: int) -> None:
         """Make room for so many more words and bytes: in a larger table, or in an empty one when the limit is reached."""
-        used = int(self._ends[self._words - 1]) if self._words else 0
+        used = int(self._entries[self._words - 1, END]) if self._words else 0
         if self._words and (self._words + words > self._limit or used + size > self._limit * _BYTES_A_WORD):
             self._forget()
             used = 0
-        if self._words + words > len(self._ends):
-            room = max(self._words + words, min(2 * len(self._ends), self._limit))
-            self._hashes = np.resize(self._hashes, room)
-            self._ends = np.resize(self._ends, room)
-            self._stamps = np.resize(self._stamps, room)
+        if self._words + words > len(self._ids):
+            room = max(self._words + words, min(2 * len(self._ids), self._limit))
+            self._entries = np.resize(self._entries, (room, ENTRY_WIDTH))
             self._ids = np.resize(self._ids, room)
             self._slots = np.full(_table_size(room), -1, np.int32)
-            rehash(self._slots, self._hashes, self._words)
+            rehash(self._slots, self._entries, self._words)
         if used + size > len(self._arena):
             self._arena = np.resize(
                 self._arena, max(used + size, min(2 * len(self._arena), self._limit * _BYTES_A_WORD))
@@ -85,9 +81,8 @@ class WordTable:
         while row < rows:
             known, first = self._words, row
             row, self._words = find_words(
-                data, off, row, self._slots, self._hashes, self._ends, self._arena, self._stamps, known,
-                self._stamp, found_off, found,
-            )  # fmt: skip
+                data, off, row, self._slots, self._entries, self._arena, known, self._stamp, found_off, found
+            )
             self._name_words(known)
             part = slice(int(found_off[first]), int(found_off[row]))
             ids[part] = self._ids[found[part]]
@@ -98,11 +93,9 @@ class WordTable:
         return distinct_rows(found_off, ids)
 
     def _name_words(self, known: int) -> None:
-        begin = int(self._ends[known - 1]) if known else 0
-        for word in range(known, self._words):
-            end = int(self._ends[word])
+        bounds = self._entries[known : self._words, BEGIN : END + 1].tolist()
+        for word, (begin, end) in enumerate(bounds, known):
             self._ids[word] = self._name(self._arena[begin:end].tobytes().decode())
-            begin = end
 
 
 def _table_size(words: int) -> int:
