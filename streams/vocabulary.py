@@ -28,6 +28,9 @@ _DROPPED = -1
 #: How many words an encoder remembers before it starts afresh; a bound on memory, not on the number of words.
 MAX_REMEMBERED_WORDS = 2_000_000
 
+#: Keywords longer than this are looked up anew each time.
+_LONGEST_REMEMBERED = 256
+
 
 def unseen_id(word: str) -> int:
     """Return the id of a word that no vocabulary has: the same in every process and every run."""
@@ -81,7 +84,9 @@ class _Named(dict[str, int]):
         self._name = name
 
     def __missing__(self, keyword: str) -> int:
-        found = self[keyword] = self._name(keyword)
+        found = self._name(keyword)
+        if len(keyword) <= _LONGEST_REMEMBERED:
+            self[keyword] = found
         return found
 
 

@@ -33,7 +33,7 @@ class WordTable:
     Args:
         name: gives the id of a word that was not met before; negative for a word that does not count.
         limit: how many words (and 16 times as many bytes) it remembers before it starts afresh: a bound on memory,
-            not on the number of words. A single text may exceed it.
+            not on the number of words. A single text may exceed it, for as long as it is looked at.
     """
 
     def __init__(self, name: Callable[[str], int], limit: int) -> None:
@@ -90,12 +90,18 @@ class WordTable:
                 size = int(off[row + 1] - off[row])
                 self._make_room(size // 3 + 1, size)
         self._stamp += rows
+        if len(self._ids) > self._limit:
+            self._forget()
         return distinct_rows(found_off, ids)
 
     def _name_words(self, known: int) -> None:
         bounds = self._entries[known : self._words, BEGIN : END + 1].tolist()
-        for word, (begin, end) in enumerate(bounds, known):
-            self._ids[word] = self._name(self._arena[begin:end].tobytes().decode())
+        try:
+            for word, (begin, end) in enumerate(bounds, known):
+                self._ids[word] = self._name(self._arena[begin:end].tobytes().decode())
+        except BaseException:
+            self._forget()  # words without ids must not stay
+            raise
 
 
 def _table_size(words: int) -> int:

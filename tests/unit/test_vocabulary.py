@@ -69,6 +69,18 @@ def test_encoder_holds_a_text_larger_than_its_memory():
     assert kw[1:-1].tolist() == sorted(map(unseen_id, words))
 
 
+def test_encoder_takes_keywords_of_any_length():
+    """A keyword too long to be remembered has its id all the same."""
+    long = "Word" * 100
+    column = pa.array([[long, "b"], [long]])
+    encoder = Encoder()
+    for _ in range(2):
+        assert encoder.lists(column)[1].tolist() == [
+            *sorted([unseen_id(long.lower()), unseen_id("b")]),
+            unseen_id(long.lower()),
+        ]
+
+
 def test_new_words_are_told_once_and_only_if_asked_for():
     """Words are told with their ids when they are met first, in texts, lists or alone; never without tracking."""
     encoder = Encoder(Vocabulary.of({"ramen": 5}, 9), track_words=True)
@@ -88,6 +100,8 @@ def test_new_words_are_bounded():
     encoder = Encoder(track_words=True, remember=3)
     with pytest.raises(RunError, match="3 new words wait to be asked for"):
         encoder.texts(["aa bb cc dd"])
+    assert len(encoder.new_words()) == 3
+    assert encoder.texts(["dd aa"])[1].tolist() == sorted(map(unseen_id, ["aa", "dd"]))
     encoder = Encoder(track_words=True, remember=3)
     told = []
     for word in ["aa", "bb", "cc", "dd", "ee", "aa"]:
