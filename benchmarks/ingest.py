@@ -12,7 +12,8 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from streams.batches import MatchBatch
 from streams.columns import Ids
 from streams.errors import InputError
 from streams.geometry import Rect
-from streams.object_files import read_objects
+from streams.object_files import ObjectChunk, read_objects
 from streams.query_files import read_queries
 from streams.query_ledger import QueryLedger
 from streams.query_records import QueryRules, read_query
@@ -149,16 +150,23 @@ class _Files:
                 counts[word] = counts.get(word, 0) + 1
         encoder = Encoder(Vocabulary.of(counts, table.num_rows))
         chunks = list(read_objects(files.parquet, space=GLOBE, encoder=encoder))
-        prepared = [
-            pa.table({
-                "id": chunk.batch.ids.values, "ts": chunk.batch.ts, "x": chunk.batch.x, "y": chunk.batch.y,
-                "keyword_ids": pa.ListArray.from_arrays(chunk.batch.kw_off, chunk.batch.kw),
-            })
-            for chunk in chunks if len(chunk.batch)
-        ]  # fmt: skip
-        pq.write_table(pa.concat_tables(prepared), files.parquet_ids)
-        rejected = sum(len(chunk.rejects) for chunk in chunks)
-        return cls(files.csv, files.jsonl, files.parquet, files.parquet_ids, table.num_rows, rejected)
+        pq.write_table(pa.concat_tables(_prepared(chunks)), files.parquet_ids)
+        return replace(files, rejected=sum(len(chunk.rejects) for chunk in chunks))
+
+
+def _prepared(chunks: list[ObjectChunk]) -> Iterator[pa.Table]:
+    """Yield objects as a prepared data set has them."""
+    numbers = all(chunk.batch.ids.kind == "int" for chunk in chunks)
+    for batch in (chunk.batch for chunk in chunks):
+        yield pa.table(
+            {
+                "id": batch.ids.values if numbers else [str(name) for name in batch.ids.to_list()],
+                "ts": batch.ts,
+                "x": batch.x,
+                "y": batch.y,
+                "keyword_ids": pa.ListArray.from_arrays(batch.kw_off, batch.kw),
+            }
+        )
 
 
 def _opened(path: Path) -> Any:
@@ -198,7 +206,8 @@ def _first(records: Iterator[Any], count: int) -> int:
 
 
 def _python_object(record: Any) -> tuple[Any, ...]:
-    return (int(record["id"]), record["ts"], float(record["lon"]), float(record["lat"]), tokenise(record["text"]))
+    moment = datetime.fromisoformat(record["ts"])
+    return (record["id"], moment, float(record["lon"]), float(record["lat"]), tokenise(record["text"]))
 
 
 def _python_csv(path: Path) -> Iterator[Any]:
