@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from operators.injected_input import InjectedQueries, injected_objects
 from operators.operator import Emitter, Epoch, Inputs, Spout, State, TaskContext
 from operators.read_ahead import ReadAhead
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
@@ -105,7 +106,7 @@ class ObjectFileSpout(_FileSpout):
         self._ahead = ReadAhead(self._chunks(), ObjectBatch.empty())
 
     def _chunks(self, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
-        return read_objects(
+        chunks = read_objects(
             _paths(self.path),
             space=self._context.space,
             encoder=self._encoder,
@@ -115,6 +116,7 @@ class ObjectFileSpout(_FileSpout):
             share=(self._context.index, self._context.parallelism),
             dynamic=self.dynamic,
         )
+        return injected_objects(chunks, self._context.injections, self._context.space, self._encoder)
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
         """Emit the next objects, as far as the queries of their time are delivered."""
@@ -181,15 +183,27 @@ class QueryFileSpout(_FileSpout):
         self._encoder = Encoder(_vocabulary(context))
         self._ledger = QueryLedger()
         self._paced = bool(context.targets.get("clock"))
-        self._ahead = ReadAhead(self._chunks(), QueryBatch.empty())
+        self._ahead = ReadAhead(iter(self._injected()), QueryBatch.empty())
 
-    def _chunks(self, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
+    def _injected(self, skip: int = 0, watermark: int | None = None, taken: int = 0) -> InjectedQueries:
+        """Return the reader with injected queries merged in."""
+        context = self._context
+        self._merged = InjectedQueries(
+            lambda: self._chunks(self._ledger, skip, watermark),
+            lambda: self._chunks(QueryLedger()),
+            context.injections,
+            context.space,
+            taken,
+        )
+        return self._merged
+
+    def _chunks(self, ledger: QueryLedger, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
         return read_queries(
             _paths(self.path),
             space=self._context.space,
             metric=self._context.metric,
             encoder=self._encoder,
-            ledger=self._ledger,
+            ledger=ledger,
             answers=self._context.answers or None,
             chunk_rows=min(max(self._context.epoch_queries, SMALLEST_CHUNK), LARGEST_CHUNK),
             skip=skip,
@@ -224,12 +238,13 @@ class QueryFileSpout(_FileSpout):
 
     def snapshot(self) -> State:
         """Return the position in the files, what was read ahead, and the ids that are taken."""
-        return {**super().snapshot(), "ledger": self._ledger.snapshot()}
+        return {**super().snapshot(), "ledger": self._ledger.snapshot(), "injected": self._merged.taken}
 
     def restore(self, state: State) -> None:
         """Go on behind what was read."""
         ahead = state["ahead"]
         self._ledger.restore(state["ledger"])
-        self._ahead = ReadAhead(self._chunks(ahead["records"], ahead["watermark"]), QueryBatch.empty())
+        merged = self._injected(ahead["records"], ahead["watermark"], state["injected"])
+        self._ahead = ReadAhead(iter(merged), QueryBatch.empty())
         self._ahead.restore(ahead)
         self._last = state["last"]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from streams.batches import Batch, TupleBatch, tuple_rows
 from streams.geometry import Metric, Rect
+from streams.injection import Injection
 
 __all__ = ["Bolt", "Emitter", "Epoch", "Inputs", "Spout", "TaskContext", "Tuple"]
 
@@ -78,6 +79,7 @@ class TaskContext:
         targets: for each output stream, the components that read it with their parallelism, for direct emitters.
         vocabulary: the folder of a prepared data set, whose word statistics the topology uses.
         answers: the kinds of query that this topology answers, such as ``continuous range``; none: not known.
+        injections: hotspots that the spouts put into their input.
         count: adds to one of the task's counters, which the summary adds up.
         output: hands bytes or a batch to whoever started the run (collected results, standard output).
     """
@@ -93,6 +95,7 @@ class TaskContext:
     epoch_ms: int | None = None
     vocabulary: Path | None = None
     answers: frozenset[str] = frozenset()
+    injections: tuple[Injection, ...] = ()
     targets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     count: Callable[[str, float], None] = lambda _name, _by: None
     output: Callable[[Any], None] = lambda _value: None

@@ -69,7 +69,17 @@ def write_inputs(folder, seed, objects=60, queries=40, last_ts=25):
 
 
 def range_topology(
-    objects, queries, *, index="kag", spouts=1, routers=2, evaluators=3, broadcast="objects", epoch=None, **settings
+    objects,
+    queries,
+    *,
+    index="kag",
+    spouts=1,
+    routers=2,
+    evaluators=3,
+    broadcast="objects",
+    epoch=None,
+    inject=(),
+    **settings,
 ):
     builder = TopologyBuilder("range", epoch=epoch or {"objects": 10}, **settings)
     builder.spout("objects", "object-file", path=objects, parallelism=spouts)
@@ -79,6 +89,8 @@ def range_topology(
     evaluator = builder.bolt("evaluator", "range-evaluator", parallelism=evaluators, index=index)
     evaluator.direct("router", "queries").direct("router", "objects")
     builder.bolt("sink", "collect").global_("evaluator", "results")
+    for one in inject:
+        builder.inject(**one)
     return builder.build()
 
 

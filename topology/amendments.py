@@ -1,15 +1,26 @@
 """What the command line changes in a topology: its sources, its sink, a file for rejects, a listener for results."""
 
 import dataclasses
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streams.errors import DeclarationError
+from streams.injection import Injection
+from topology.conversion import from_plain
 from topology.declaration import Component, Input, Topology
 from topology.references import resolve
 from topology.wiring import output_streams
 
-__all__ = ["result_sink", "source_of", "with_listener", "with_rejects", "with_results", "with_source"]
+__all__ = [
+    "result_sink",
+    "source_of",
+    "with_injections",
+    "with_listener",
+    "with_rejects",
+    "with_results",
+    "with_source",
+]
 
 REJECTS = "rejects"
 
@@ -76,6 +87,18 @@ def with_rejects(topology: Topology, path: Path) -> Topology:
         _free_name(topology, REJECTS), "bolt", "rejects", inputs=tuple(inputs), options={"path": str(path.absolute())}
     )
     return dataclasses.replace(topology, components=(*topology.components, bolt))
+
+
+def with_injections(topology: Topology, tables: Sequence[str]) -> Topology:
+    """Add injections, each given as the keys of a TOML table, with or without its braces."""
+    added = []
+    for text in tables:
+        try:
+            table = tomllib.loads(f"inject = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")["inject"]
+        except tomllib.TOMLDecodeError as error:
+            raise DeclarationError(f"--inject '{text}': not the keys of a TOML table ({error})") from None
+        added.append(from_plain(Injection, table, ("inject",)))
+    return dataclasses.replace(topology, injections=(*topology.injections, *added)) if added else topology
 
 
 def with_listener(topology: Topology, name: str, operator: str, **options: object) -> Topology:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from streams.errors import DeclarationError
+from streams.injection import Injection
 from topology.conversion import from_plain, to_plain
 from topology.declaration import Component, Input, Settings, Tick, Topology
 from topology.references import reference_of
@@ -26,6 +27,7 @@ class TopologyBuilder:
         self.settings = from_plain(Settings, {"name": name, **settings}, ("topology",))
         self.base = base
         self._components: dict[str, Component] = {}
+        self._injections: list[Injection] = []
 
     def spout(
         self,
@@ -84,9 +86,14 @@ class TopologyBuilder:
         classes = {**component.classes, **({item.using: chooser} if item.using and chooser else {})}
         self._components[name] = dataclasses.replace(component, inputs=(*component.inputs, item), classes=classes)
 
+    def inject(self, kind: str, **options: Any) -> "TopologyBuilder":
+        """Put a hotspot into the input, as `streams.injection.Injection` says."""
+        self._injections.append(from_plain(Injection, {"kind": kind, **options}, ("inject",)))
+        return self
+
     def build(self) -> Topology:
         """Return the topology, checked as a whole."""
-        topology = Topology(self.settings, tuple(self._components.values()), self.base)
+        topology = Topology(self.settings, tuple(self._components.values()), tuple(self._injections), self.base)
         validate(topology)
         return topology
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from streams.errors import DeclarationError
 from streams.geometry import Metric, Rect
+from streams.injection import Injection
 from streams.window import Window
 
 __all__ = [
@@ -164,10 +165,11 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A whole topology; `base` is the folder from which its relative paths start."""
+    """A whole topology; `injections` disturb its input, `base` is the folder from which its relative paths start."""
 
     settings: Settings
     components: tuple[Component, ...]
+    injections: tuple[Injection, ...] = ()
     base: Path | None = field(default=None, compare=False)
 
     def component(self, name: str) -> Component:

@@ -68,6 +68,7 @@ class Task:
             epoch_ms=settings.epoch.ms,
             vocabulary=settings.vocabulary,
             answers=wiring.answers,
+            injections=topology.injections,
             targets=targets,
             count=self._count,
             output=self._handed.append,

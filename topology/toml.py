@@ -10,13 +10,14 @@ from typing import Any
 import tomli_w
 
 from streams.errors import DeclarationError, InputError, did_you_mean
+from streams.injection import Injection
 from topology.conversion import from_plain, to_plain
 from topology.declaration import Component, Input, Settings, Tick, Topology
 from topology.validation import InvalidTopologyError, validate
 
 __all__ = ["apply_settings", "dump_topology", "line_of", "load_topology", "parse_topology"]
 
-TABLES = ("topology", "spout", "bolt")
+TABLES = ("topology", "spout", "bolt", "inject")
 _COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
 MAX_BYTES = 16 << 20
 
@@ -130,7 +131,11 @@ def _from_tables(tables: Mapping[str, Any], base: Path | None) -> Topology:
     settings = from_plain(Settings, _table(tables.get("topology", {}), ("topology",)), ("topology",))
     if settings.vocabulary is not None and base is not None:
         settings = dataclasses.replace(settings, vocabulary=base / settings.vocabulary)
-    return Topology(settings, tuple(components), base)
+    injected = tables.get("inject", [])
+    if not isinstance(injected, list):
+        raise DeclarationError(f"found {injected!r}, expected tables [[inject]]", ("inject",))
+    injections = tuple(from_plain(Injection, _table(one, ("inject",)), ("inject",)) for one in injected)
+    return Topology(settings, tuple(components), injections, base)
 
 
 def _table(value: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
@@ -181,6 +186,8 @@ def dump_topology(topology: Topology) -> str:
         if component.streams is not None:
             keys["streams"] = to_plain(component.streams)
         tables.setdefault(component.kind, {})[component.name] = {**keys, **to_plain(component.options)}
+    if topology.injections:
+        tables["inject"] = [to_plain(injection) for injection in topology.injections]
     return tomli_w.dumps(tables)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streams.batches import Batch, ObjectBatch, QueryBatch
+from operators.injected_input import InjectedQueries, injected_objects, whole_objects, whole_queries
+from streams.batches import Batch
 from streams.comparison import Comparison, compare
 from streams.object_files import read_objects
 from streams.oracle import Oracle
@@ -53,25 +54,21 @@ def oracle_of(topology: Topology) -> Oracle:
     encoder = Encoder(vocabulary, track_words=True)
     dynamic = objects_spout.dynamic
     chunks = read_objects(_paths(objects_spout.path), space=settings.space, encoder=encoder, dynamic=dynamic)
-    objects = ObjectBatch.concat([ObjectBatch.empty(), *(chunk.batch for chunk in chunks)])
+    objects = whole_objects(injected_objects(chunks, topology.injections, settings.space, encoder))
     if objects_spout.limit is not None:
         objects = objects.slice(0, objects_spout.limit)
-    queries = QueryBatch.concat(
-        [
-            QueryBatch.empty(),
-            *(
-                chunk.batch
-                for chunk in read_queries(
-                    _paths(queries_spout.path),
-                    space=settings.space,
-                    metric=settings.metric,
-                    encoder=Encoder(vocabulary),
-                    ledger=QueryLedger(),
-                    answers=wire(topology).answers or None,
-                )
-            ),
-        ]
-    )
+
+    def queries_read() -> Iterator[Any]:
+        return read_queries(
+            _paths(queries_spout.path),
+            space=settings.space,
+            metric=settings.metric,
+            encoder=Encoder(vocabulary),
+            ledger=QueryLedger(),
+            answers=wire(topology).answers or None,
+        )
+
+    queries = whole_queries(InjectedQueries(queries_read, queries_read, topology.injections, settings.space))
     return Oracle(
         objects,
         queries,

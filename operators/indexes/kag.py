@@ -46,16 +46,24 @@ class Kag:
     Options:
         cells_per_posting: cells that a keyword's grid has for each of its postings, at least; more of them find fewer
             false candidates and cost four bytes each.
+        most_cells_per_posting: cells for each posting where they crowd into few of them, at most.
         list_length: postings up to which a keyword has a list and no grid.
     """
 
-    def __init__(self, table: QueryTable, cells_per_posting: float = 1.0, list_length: int = 8) -> None:
-        if not 0.01 <= cells_per_posting <= 64:
-            raise DeclarationError(f"cells_per_posting = {cells_per_posting}, expected a number from 0.01 to 64")
+    def __init__(
+        self,
+        table: QueryTable,
+        cells_per_posting: float = 1.0,
+        most_cells_per_posting: float = 8.0,
+        list_length: int = 8,
+    ) -> None:
+        for name, cells in (("cells", cells_per_posting), ("most_cells", most_cells_per_posting)):
+            if not 0.01 <= cells <= 64:
+                raise DeclarationError(f"{name}_per_posting = {cells}, expected a number from 0.01 to 64")
         if not 1 <= list_length <= 4096:
             raise DeclarationError(f"list_length = {list_length}, expected a whole number from 1 to 4096")
         self._table = table
-        self._tuning = (float(cells_per_posting), int(list_length))
+        self._tuning = (float(cells_per_posting), float(most_cells_per_posting), int(list_length))
         self._directory: Slots = np.full(1, -1, np.int32)
         self._groups: Slots = np.empty((64, 8), np.int32)
         self._cells: Slots = np.empty(256, np.int32)

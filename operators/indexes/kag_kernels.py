@@ -3,7 +3,8 @@
 postings    uint32 rows of 16 bytes, four to a cache line:
             [x low | width << 16, y low | height << 16, slot | VERIFY, tag | tag << 16], coordinates in quanta
 directory   int32 by word: its first group, or -1
-groups      int32 rows of 32 bytes: postings, side, base, half width, half height, next group, size class, capacity.
+groups      int32 rows of 32 bytes: postings, side, base, half width, half height, next group, size class, capacity
+            or crowding.
             A group holds the postings of one word and one class of sizes. Side 1: a list of postings at base.
             Otherwise a grid of side x side cells: its rows are in `cells` at base
 cells       int32, one run of side + 2 for each row of a grid: capacity, then start of cell 0, 1, .., end of the last cell.
@@ -33,8 +34,11 @@ Postings = NDArray[np.uint32]
 #: Places in `state`: ends of the used parts, heads of free groups, what to make room for, postings in free blocks.
 POSTINGS_TOP, CELLS_TOP, GROUPS_TOP, FREE_GROUP, NEED_POSTINGS, NEED_CELLS, NEED_GROUPS, UNUSED = range(8)
 STATE_SIZE = 8
-#: Columns of `groups`.
+#: Columns of `groups`. The last is the capacity of a list, and for a grid its crowding: the sum over its cells of the
+#: squared number of postings, so that crowding / postings is what a posting finds in its cell on average.
 COUNT, SIDE, BASE, HALF_X, HALF_Y, NEXT, SIZE, CAPACITY = range(8)
+CROWDING = CAPACITY
+MOST_CROWDING = 2**31 - 1
 
 VERIFY = np.uint32(1 << 31)
 SLOT = np.uint32((1 << 31) - 1)
@@ -52,6 +56,9 @@ SIDES = np.array([1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 3
 TOGETHER = 32
 RUNS = 32768
 MOST_ROWS = 17 * 512
+
+#: Postings that a posting may find in its own cell on average before the grid grows finer.
+CROWDED = 12
 
 
 @kernel
@@ -168,6 +175,23 @@ def _best_side(count: Int, per_posting: float, size_class: Int, list_length: Int
 
 
 @kernel
+def _wanted_side(g: Int, groups: Slots, per_posting: float, most_per_posting: float, list_length: Int) -> Int:
+    """Return the side that a group should have before it takes another posting: its own, or a larger one.
+
+    A grid grows with the number of postings; one whose postings crowd into few cells grows earlier, up to
+    `most_per_posting` cells for each.
+    """
+    side, count, size_class = np.int64(groups[g, SIDE]), np.int64(groups[g, COUNT]), np.int64(groups[g, SIZE])
+    if side == 1 and count < list_length:
+        return side
+    if side == 1 or count * per_posting > side * side:
+        return max(side, _best_side(count + count // 2 + 1, per_posting, size_class, list_length))
+    if groups[g, CROWDING] > CROWDED * count and side * side < most_per_posting * count:
+        return max(side, _best_side(2 * side * side, 1.0, size_class, 1))
+    return side
+
+
+@kernel
 def _side_number(side: Int) -> Int:
     i = 0
     while SIDES[i] != side:
@@ -233,12 +257,13 @@ def _regrid(
     else:
         base = state[CELLS_TOP]
         state[CELLS_TOP] += side * (side + 2)
-    groups[g, BASE], groups[g, CAPACITY] = base, 0
+    groups[g, BASE] = base
     cells[base : base + side * (side + 2)] = 0
     for i in range(count):
         row = (_centre(old[i, 1]) * side) >> 16
         column = (_centre(old[i, 0]) * side) >> 16
         cells[base + row * (side + 2) + 2 + column] += 1
+    crowding: Any = np.int64(0)
     for row in range(base, base + side * (side + 2), side + 2):
         length = np.int64(0)
         for column in range(side):
@@ -249,9 +274,10 @@ def _regrid(
             cells[row], cells[row + 1] = block, place
             # Each cell's entry becomes its start, one place too far right until it is filled.
             for column in range(side):
-                here = cells[row + 2 + column]
+                here = np.int64(cells[row + 2 + column])
                 cells[row + 2 + column] = place
                 place += here
+                crowding += here * here
     for i in range(count):
         row = (_centre(old[i, 1]) * side) >> 16
         column = (_centre(old[i, 0]) * side) >> 16
@@ -259,6 +285,7 @@ def _regrid(
         for k in range(4):
             postings[cells[entry], k] = old[i, k]
         cells[entry] += 1
+    groups[g, CROWDING] = min(crowding, MOST_CROWDING)
 
 
 @kernel
@@ -369,6 +396,7 @@ def add(
     free_cells: Slots,
     state: Ints,
     per_posting: float,
+    most_per_posting: float,
     list_length: Int,
 ) -> Int:
     """File postings from `start` on; return how many are filed: all, or as many as there is room for.
@@ -385,9 +413,7 @@ def add(
         g = _find_group(words[i], size_class, directory, groups)
         count = np.int64(groups[g, COUNT]) if g >= 0 else np.int64(0)
         side = np.int64(groups[g, SIDE]) if g >= 0 else np.int64(1)
-        wanted = side
-        if (side == 1 and count >= list_length) or (side > 1 and count * per_posting > side * side):
-            wanted = max(side, _best_side(count + count // 2 + 1, per_posting, size_class, list_length))
+        wanted = _wanted_side(g, groups, per_posting, most_per_posting, list_length) if g >= 0 else side
         state[NEED_POSTINGS] = 2 * count + wanted + 8
         state[NEED_CELLS] = wanted * (wanted + 2) if wanted != side else 0
         if (
@@ -409,7 +435,10 @@ def add(
             place = _place_in_list(g, groups, postings, free, state)
         else:
             row = np.int64(groups[g, BASE]) + ((_centre(low_y) * side) >> 16) * (side + 2)
-            place = _place_in_row(row, (_centre(low_x) * side) >> 16, side, cells, postings, free, state)
+            column = (_centre(low_x) * side) >> 16
+            place = _place_in_row(row, column, side, cells, postings, free, state)
+            neighbours = np.int64(cells[row + 2 + column]) - cells[row + 1 + column] - 1
+            groups[g, CROWDING] = min(groups[g, CROWDING] + 2 * neighbours + 1, MOST_CROWDING)
         postings[place, 0] = low_x
         postings[place, 1] = low_y
         postings[place, 2] = np.uint32(slots[i]) | (VERIFY if verify[i] else np.uint32(0))
@@ -434,6 +463,7 @@ def discard(
     free_cells: Slots,
     state: Ints,
     per_posting: float,
+    most_per_posting: float,
     list_length: Int,
 ) -> Int:
     """Take postings out from `start` on; return how many are out: all, or as many as there is room to lay out anew."""
@@ -444,7 +474,9 @@ def discard(
             size_class += 1
         g = _find_group(words[i], size_class, directory, groups)
         side, base, count = np.int64(groups[g, SIDE]), np.int64(groups[g, BASE]), np.int64(groups[g, COUNT])
-        sparse = side > 1 and (count - 1) * per_posting * 8 < side * side
+        sparse = side > 1 and (
+            2 * (count - 1) <= list_length or (count - 1) * 4 * max(2 * per_posting, most_per_posting) < side * side
+        )
         state[NEED_POSTINGS] = 2 * count + side + 8
         state[NEED_CELLS] = side * (side + 2)
         if sparse and (
@@ -463,6 +495,8 @@ def discard(
             place = np.int64(cells[row + 1 + column])
             while postings[place, 2] & SLOT != np.uint32(slots[i]):
                 place += 1
+            neighbours = np.int64(cells[row + 2 + column]) - cells[row + 1 + column] - 1
+            groups[g, CROWDING] = max(groups[g, CROWDING] - 2 * neighbours - 1, 0)
             _take_from_row(row, column, side, place, cells, postings, free, state)
         groups[g, COUNT] -= 1
         if count == 1:

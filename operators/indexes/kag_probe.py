@@ -23,6 +23,7 @@ _VERIFY = np.uint32(1 << 31)
 _SLOT = np.uint32((1 << 31) - 1)
 _LOW16 = np.uint32(0xFFFF)
 _SHIFT = np.uint32(16)
+_ONE = np.uint32(1)
 
 
 @kernel
@@ -123,22 +124,22 @@ def _settle(
                 tag_stamp[word if word < EXACT_TAGS else EXACT_TAGS | (word & (EXACT_TAGS - 1))] = now
         examined[i] += last - first
         for p in range(np.uint64(first), np.uint64(last)):
-            edge_x, edge_y = postings[p, 0], postings[p, 1]
+            edge_x, edge_y, tags, entry = postings[p, 0], postings[p, 1], postings[p, 3], postings[p, 2]
             from_x, from_y = np.uint32(at_x - (edge_x & _LOW16)), np.uint32(at_y - (edge_y & _LOW16))
             wide, high = np.uint32(edge_x >> _SHIFT), np.uint32(edge_y >> _SHIFT)
-            if (from_x <= wide) & (from_y <= high):
-                tags = postings[p, 3]
-                if tag_stamp[tags & _LOW16] == now and tag_stamp[tags >> _SHIFT] == now:
-                    entry = postings[p, 2]
-                    certain = (from_x - np.uint32(1) < wide - np.uint32(1)) & (
-                        from_y - np.uint32(1) < high - np.uint32(1)
-                    )
-                    slot = np.int64(entry & _SLOT)
-                    if (certain and entry < _VERIFY) or _fits(
-                        slot, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits, kw, pool, haversine
-                    ):
-                        out[found] = slot
-                        found += 1
+            # Without branches: whether a candidate matches is a coin toss, and a wrong guess costs more than the rest.
+            hit = (
+                (from_x <= wide)
+                & (from_y <= high)
+                & (tag_stamp[tags & _LOW16] == now)
+                & (tag_stamp[tags >> _SHIFT] == now)
+            )
+            certain = (from_x - _ONE < wide - _ONE) & (from_y - _ONE < high - _ONE) & (entry < _VERIFY)
+            slot = np.int64(entry & _SLOT)
+            out[found] = slot
+            if hit & (not certain):
+                hit = _fits(slot, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits, kw, pool, haversine)
+            found += np.int64(hit)
         ends[i] = found
     return found
 

@@ -491,12 +491,16 @@ def fast_probe(
                         keys[wanted] = _cell_key(level, column - (near & 1), row - (near >> 1), word)
                         prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
                         wanted += 1
+        known = 0
         for n in range(wanted):
             node = _find(keys[n], table)
-            if node < 0:
-                continue
+            if node >= 0:
+                keys[known] = node << 31 | (keys[n] & 0x7FFFFFFF)
+                prefetch(nodes, 4 * node)
+                known += 1
+        for n in range(known):
             top = 1
-            stack[0, 0], stack[0, 1] = node, 0
+            stack[0, 0], stack[0, 1] = keys[n] >> 31, 0
             while top > 0:
                 top -= 1
                 node, depth = np.int64(stack[top, 0]), stack[top, 1]

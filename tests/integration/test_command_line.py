@@ -212,6 +212,15 @@ def test_failing_operator_exits_1_with_its_traceback(waterspout, small, tmp_path
     assert "return 1 // 0" in err
 
 
+def test_hotspot_from_the_command_line_is_verified(waterspout, small):
+    """--inject disturbs the run and the oracle alike."""
+    table = 'kind = "objects", region = [0.2, 0.2, 0.6, 0.6], strength = 2, start = 5, duration = 10'
+    code, out, err = waterspout("verify", small, "--inject", table, "--inject", '{kind="rate"}')
+    assert code == 0, err
+    assert "the results are right" in out
+    assert waterspout("run", small, "--inject", "kind=rate")[0] == 2
+
+
 def test_benchmarks_are_listed(waterspout):
     """Each benchmark has a line."""
     code, out, _ = waterspout("bench", "--list")

@@ -23,6 +23,8 @@ def everything():
     builder.bolt("halver", Halver).shuffle("numbers").shuffle("halver", "again", feedback=True)
     builder.bolt("counts", Counts, tick={"epochs": 2}).fields("tagged", ["word"])
     builder.bolt("sink", "collect").global_("counts")
+    builder.inject("condense", at=[0.5, 0.5], strength=0.4, start="2001-01-01T00:00:00Z", duration=1000)
+    builder.inject("objects", region=[0, 0, 1, 1], strength=2.5, seed=3)
     return builder.build()
 
 

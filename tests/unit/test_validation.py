@@ -95,6 +95,15 @@ CASES = {
         15,
         "takes no options",
     ),
+    "unknown injection": ("[bolt.sink]", '[[inject]]\nkind = "condens"\n[bolt.sink]', 14, "did you mean 'condense'"),
+    "injection without place": ("[bolt.sink]", '[[inject]]\nkind = "condense"\n[bolt.sink]', 13, "needs 'at'"),
+    "injection too strong": (
+        "[bolt.sink]",
+        '[[inject]]\nkind = "rate"\nstrength = 1e6\n[bolt.sink]',
+        13,
+        "expected a number from",
+    ),
+    "injection at no time": ("[bolt.sink]", '[[inject]]\nkind = "rate"\nstart = "soon"\n[bolt.sink]', 13, "ISO 8601"),
     "not TOML": ("[bolt.sink]", "[bolt.sink", None, "not valid TOML.*line 13"),
 }
 

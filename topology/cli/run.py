@@ -11,7 +11,7 @@ from rich.console import Console
 
 from streams.comparison import explain
 from streams.errors import DeclarationError, InputError
-from topology.amendments import with_listener, with_rejects, with_results, with_source
+from topology.amendments import with_injections, with_listener, with_rejects, with_results, with_source
 from topology.cli.logs import configure_logs
 from topology.cli.progress import progress_line
 from topology.cli.showcase import print_alerts
@@ -42,6 +42,12 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, e.g. bolt.evaluator.parallelism=8."),
 ]
+Injected = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inject", metavar="TABLE", help="Disturb the input: a TOML table, e.g. 'kind=\"rate\", strength=3'."
+    ),
+]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Logs as JSON lines.")]
 Show = Annotated[int, typer.Option("--show", min=0, help="At the end, tell so many results in words.")]
 
@@ -53,6 +59,7 @@ def _load(
     address: str | None,
     objects: Path | None,
     queries: Path | None,
+    injected: list[str] | None,
 ) -> Topology:
     settings = list(overrides or ())
     if runtime is not None:
@@ -69,7 +76,7 @@ def _load(
         loaded = with_source(loaded, "follows", queries)
     if objects is not None or queries is not None:
         validate_topology(loaded)
-    return loaded
+    return with_injections(loaded, injected or ())
 
 
 def _check_writable(path: Path, option: str) -> None:
@@ -110,12 +117,13 @@ def run(
     runtime: RuntimeName = None,
     address: RayAddress = None,
     overrides: Overrides = None,
+    inject: Injected = None,
     show: Show = 0,
     log_json: LogJson = False,
 ) -> None:
     """Run a topology to the end of its input, or until Ctrl-C, which drains and ends cleanly."""
     configure_logs(log_json)
-    declared = _load(topology, overrides, runtime, address, objects, queries)
+    declared = _load(topology, overrides, runtime, address, objects, queries, inject)
     amended = _amend(declared, results, rejects, summary)
     if show:
         amended = with_listener(amended, "showcase", "sample", size=show)
@@ -151,11 +159,12 @@ def verify(
     runtime: RuntimeName = None,
     address: RayAddress = None,
     overrides: Overrides = None,
+    inject: Injected = None,
     log_json: LogJson = False,
 ) -> None:
     """Run, then compare every result with the brute-force oracle; exit 1 where there is a difference."""
     configure_logs(log_json)
-    declared = _load(topology, overrides, runtime, address, objects, queries)
+    declared = _load(topology, overrides, runtime, address, objects, queries, inject)
     amended = _amend(declared, results, rejects, summary)
     if results is None and any(c.options.get("path") == "-" for c in amended.components):
         raise DeclarationError("verify prints its findings on standard output; give --results a file")
