@@ -1,5 +1,7 @@
 """What is asked of the table of clean records: facts by kind, repeated identifiers, document frequencies, rejects."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.words import separated
 from streams.prepared import REJECTS, VOCABULARY
 
 __all__ = ["PLACE", "RecordFacts", "deduplicated", "record_facts", "write_rejects", "write_vocabulary"]
 
 #: The order of records: by time, then by place in the input.
 PLACE = ("ts", "source", "block", "row")
+
+#: Words that a task counts before it hands its counts on.
+_HELD_WORDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ def record_facts(records: Any) -> dict[str | None, RecordFacts]:
 
     found = records.groupBy("kind").agg(
         F.count("*").alias("n"),
-        F.sum(F.size("words")).alias("k"),
+        F.sum("word_count").alias("k"),
         F.sum(F.col("id_number").cast("int")).alias("numbers"),
         *(getattr(F, f)(c).alias(f"{f}_{c}") for f in ("min", "max") for c in ("x", "y", "ts")),
     )
@@ -59,11 +65,12 @@ def deduplicated(spark: Any, usable: Any, work: Path) -> tuple[Any, Any]:
     from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
     place = F.struct(*PLACE)
-    found = usable.groupBy("id").agg(F.count("*").alias("n"), F.min(place).alias("first")).where("n > 1")
-    found.select("id", "first").write.parquet(str(work / "repeated"))
+    usable.groupBy("id").count().where("count > 1").select("id").write.parquet(str(work / "repeated"))
     if not _rows_in(work / "repeated"):
         return usable, None
     repeated = spark.read.parquet(str(work / "repeated"))
+    among = usable.select("id", *PLACE).join(repeated, "id", "left_semi")
+    repeated = among.groupBy("id").agg(F.min(place).alias("first"))
     joined = usable.join(repeated, "id", "left").withColumn(
         "repeat", F.col("first").isNotNull() & (place != F.col("first"))
     )
@@ -77,8 +84,8 @@ def write_vocabulary(spark: Any, usable: Any, work: Path, max_words: int, folder
     """Count document frequencies, write the vocabulary in its order, and return its words."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    counted = usable.select(F.explode("words").alias("word")).groupBy("word").agg(F.count("*").alias("df"))
-    counted.write.parquet(str(work / "words"))
+    counted = usable.select("words").mapInArrow(_word_counts, "word string, n bigint").groupBy("word")
+    counted.agg(F.sum("n").alias("df")).write.parquet(str(work / "words"))
     ranked = work / "words"
     if _rows_in(ranked) > max_words:
         ranked = work / "ranked"
@@ -92,6 +99,25 @@ def write_vocabulary(spark: Any, usable: Any, work: Path, max_words: int, folder
     pq.write_table(words, folder / VOCABULARY)
     found: list[str] = words["word"].to_pylist()
     return found
+
+
+def _word_counts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Count the words of one task; what it holds is handed on whenever it is large."""
+    counts: Counter[str] = Counter()
+    for batch in batches:
+        found = separated(batch["words"]).flatten().value_counts()
+        words, times = found.field("values").to_pylist(), found.field("counts").to_pylist()
+        for word, n in zip(words, times, strict=True):
+            counts[word] += n
+        if len(counts) > _HELD_WORDS:
+            yield _counted(counts)
+            counts = Counter()
+    yield _counted(counts)
+
+
+def _counted(counts: Counter[str]) -> pa.RecordBatch:
+    columns = [pa.array(list(counts), pa.string()), pa.array(list(counts.values()), pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, ["word", "n"])
 
 
 def write_rejects(spark: Any, rejects: Any, paths: list[str], folder: Path, work: Path) -> None:

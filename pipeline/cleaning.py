@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline.split_rows import SplitRows
-from pipeline.words import listed_words, split_words, word_lists
+from pipeline.words import SEPARATOR, joined, listed_words, split_words, word_lists
 from streams.geometry import Rect
 from streams.timestamps import TIME_EXPECTED, read_times
 
@@ -35,7 +35,8 @@ CLEAN_SCHEMA = pa.schema(
         ("ts", pa.int64()),
         ("x", pa.float64()),
         ("y", pa.float64()),
-        ("words", pa.list_(pa.string())),
+        ("words", pa.string()),
+        ("word_count", pa.int32()),
         ("text", pa.string()),
         ("kind", pa.string()),
         ("reason", pa.string()),
@@ -47,8 +48,8 @@ CLEAN_SCHEMA = pa.schema(
 
 #: The same schema in Spark's words.
 CLEAN_DDL = (
-    "id string, id_number boolean, ts bigint, x double, y double, words array<string>, text string, "
-    "kind string, reason string, source int, block bigint, row bigint"
+    "id string, id_number boolean, ts bigint, x double, y double, words string, word_count int, "
+    "text string, kind string, reason string, source int, block bigint, row bigint"
 )
 
 Flags = NDArray[np.bool_]
@@ -63,12 +64,14 @@ class Rules:
         geographic: the coordinates are degrees, so a latitude beyond 90 is an error of the source.
         keep_text: hand on the text next to its words.
         listed: the words come as a list of keywords, each taken whole, instead of a text.
+        latin: the bytes of the source were read as Latin-1 characters, one each, and must be turned back.
     """
 
     space: Rect | None = None
     geographic: bool = False
     keep_text: bool = False
     listed: bool = False
+    latin: bool = False
 
 
 class _Verdict:
@@ -106,8 +109,9 @@ class Cleaner:
                 yield self._clean(batch)
 
     def _clean(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = batch.num_rows
-        verdict = _Verdict(rows)
+        if self._rules.latin:
+            batch = _as_in_the_source(batch)
+        verdict = _Verdict(batch.num_rows)
         source, block, row = self._places(batch)
         verdict.reject(~_flags(batch["valid"], True), "bad utf-8", "the record is not UTF-8; convert the file to UTF-8")
         broken = batch["broken"]
@@ -116,7 +120,7 @@ class Cleaner:
         x = self._coordinate(batch["x"], "x", verdict)
         y = self._coordinate(batch["y"], "y", verdict)
         self._check_place(x, y, verdict)
-        words, text = self._words(batch["words"], verdict)
+        words, word_count, text = self._words(batch["words"], verdict)
         ts = _timestamps(batch["ts"], verdict)
         columns = [
             ids,
@@ -125,6 +129,7 @@ class Cleaner:
             pa.array(x),
             pa.array(y),
             words,
+            word_count,
             text,
             pa.array(verdict.kinds, pa.string()),
             pa.array(verdict.reasons, pa.string()),
@@ -166,21 +171,50 @@ class Cleaner:
                 area = list(self._rules.space.as_tuple())
                 verdict.reject(outside, "outside the space", f"{{}} is outside of the space {area}", place)
 
-    def _words(self, column: Any, verdict: _Verdict) -> tuple[pa.Array, pa.Array]:
-        """Return the distinct words of each row, and its text; rows at fault have none."""
+    def _words(self, column: Any, verdict: _Verdict) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """Return the distinct words of each row, joined, their number, and its text; rows at fault have none."""
         rows = len(column)
         if pa.types.is_list(column.type):
-            words, texts = listed_words(column), None
+            torn = np.array(
+                [any(SEPARATOR in (word or "") for word in row or ()) for row in column.to_pylist()], np.bool_
+            )
+            verdict.reject(torn, "bad keyword", "a keyword has the character U+0000, which no keyword may have")
+            lists, texts = listed_words(column), None
         else:
             texts = _checked_text(column, verdict)
-            words = split_words(texts) if self._rules.listed else word_lists(texts)
-        counts = words.value_lengths().to_numpy(zero_copy_only=False)
+            lists = split_words(texts) if self._rules.listed else word_lists(texts)
+        counts = lists.value_lengths().to_numpy(zero_copy_only=False)
         verdict.reject(counts > MAX_KEYWORDS, "too many keywords", f"the record has more than {MAX_KEYWORDS} keywords")
+        words = joined(lists)
         if not verdict.usable.all():
-            words = pc.if_else(pa.array(verdict.usable), words, pa.scalar([], words.type))
-        if not self._rules.keep_text or texts is None:
-            return words, pa.nulls(rows, pa.string())
-        return words, pa.array(texts, pa.string())
+            words = pc.if_else(pa.array(verdict.usable), words, "")
+            counts = np.where(verdict.usable, counts, 0)
+        kept = (
+            pa.array(texts, pa.string()) if self._rules.keep_text and texts is not None else pa.nulls(rows, pa.string())
+        )
+        return words, pa.array(counts, pa.int32()), kept
+
+
+def _as_in_the_source(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Turn Latin-1 characters back to the bytes that they were read from."""
+    columns = [_latin_bytes(c) if pa.types.is_binary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def _latin_bytes(column: pa.BinaryArray) -> pa.BinaryArray:
+    """Return values whose characters up to U+00FF are bytes again, the whole column at once."""
+    _, offsets, data = column.buffers()
+    if data is None:
+        return column
+    off = np.frombuffer(offsets, np.int32, len(column) + 1, column.offset * 4)
+    raw = memoryview(data)[off[0] : off[-1]].tobytes()
+    if raw.isascii():
+        return column
+    lengths = pc.fill_null(pc.utf8_length(column.cast(pa.string())), 0).to_numpy(zero_copy_only=False)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    turned = raw.decode("utf-8").encode("latin-1")
+    found = pa.Array.from_buffers(pa.binary(), len(column), [None, pa.py_buffer(starts), pa.py_buffer(turned)])
+    return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.binary())) if column.null_count else found
 
 
 def _checked_text(column: Any, verdict: _Verdict) -> list[str]:

@@ -63,7 +63,10 @@ class ColumnNames:
 
 @dataclass(frozen=True, slots=True)
 class RawColumns:
-    """The columns that are read: `ts` may be missing; `words` holds a text, or keywords where `listed`."""
+    """The columns that are read: `ts` may be missing; `words` holds a text, or keywords where `listed`.
+
+    `latin` tells that bytes were read as Latin-1 characters.
+    """
 
     id: str
     ts: str | None
@@ -72,6 +75,7 @@ class RawColumns:
     words: str
     geographic: bool
     listed: bool
+    latin: bool = False
 
     def names(self) -> list[str]:
         """Return the columns that are there, each once."""

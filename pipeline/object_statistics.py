@@ -6,22 +6,23 @@ cells of a coarser grid: counts by cell and keyword, kept sparse.
 
 import json
 import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from partitioners.fine_grid import DEFAULT_SIDE, FineGrid
-from pipeline.prepared_rows import numbered_rows, source_objects
+from pipeline.cell_counts import WHOLE_CELL, cell_keyword_counts
+from pipeline.prepared_rows import numbered_rows
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from streams.columns import Ints
 from streams.errors import InputError
 from streams.geometry import Rect
-from streams.prepared import load_manifest
+from streams.prepared import Manifest, load_manifest
 
 __all__ = ["KEYWORD_SIDE", "ObjectStatistics", "load_object_statistics", "object_statistics"]
 
@@ -30,9 +31,7 @@ KEYWORD_SIDE = 64
 
 _VERSION = 1
 _FOLDER, _FACTS, _COUNTS = "statistics", "objects.json", "objects"
-
-#: Counts of whole cells have this in place of a keyword.
-_ANY_KEYWORD = -1
+_LISTS = ("cell", "keyword", "n")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,38 +86,16 @@ def object_statistics(
     progress("starting Spark", 0.0)
     spark = spark_session(master)
     progress("counting objects by cell and keyword", 0.2)
-    rows = numbered_rows(spark, data, initial)
-
-    def count(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        for batch in batches:
-            source = source_objects(batch)
-            cells = np.unique(fine.cells_of(source.x, source.y), return_counts=True)
-            owner = np.repeat(coarse.cells_of(source.x, source.y), np.diff(source.kw_off))
-            order = np.lexsort((source.kw, owner))
-            cell, word = owner[order], source.kw[order]
-            new = np.ones(len(cell), np.bool_)
-            new[1:] = (cell[1:] != cell[:-1]) | (word[1:] != word[:-1])
-            at = np.flatnonzero(new)
-            times = np.diff(np.append(at, len(cell)))
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(np.concatenate([cells[0], cell[at]])),
-                    pa.array(np.concatenate([np.full(len(cells[0]), _ANY_KEYWORD), word[at]])),
-                    pa.array(np.concatenate([cells[1], times]).astype(np.int64)),
-                ],
-                ["cell", "keyword", "n"],
-            )
-
-    counted = rows.mapInArrow(count, "cell bigint, keyword bigint, n bigint").groupBy("cell", "keyword").sum("n")
+    rows = numbered_rows(spark, data, initial).select("x", "y", "keyword_ids")
     folder = Path(data) / _FOLDER
     shutil.rmtree(folder / _COUNTS, ignore_errors=True)
     (folder / _FACTS).unlink(missing_ok=True)
-    counted.withColumnRenamed("sum(n)", "n").write.parquet(str(folder / _COUNTS))
-    times = rows.selectExpr("count(*) n", "max(ts) - min(ts) span").first()
+    cell_keyword_counts(rows, fine, coarse).write.parquet(str(folder / _COUNTS))
+    objects = manifest.rows if initial is None else min(initial, manifest.rows)
     facts = {
         "version": _VERSION,
-        "objects": times["n"],
-        "span_ms": max(times["span"], 1),
+        "objects": objects,
+        "span_ms": max(_time_of(data, manifest, objects - 1) - manifest.first_ts, 1),
         "space": list(manifest.space.as_tuple()),
         "side": side,
         "keyword_side": keyword_side,
@@ -126,6 +103,15 @@ def object_statistics(
     (folder / _FACTS).write_text(json.dumps(facts, indent=2) + "\n")
     progress("done", 1.0)
     return load_object_statistics(data)
+
+
+def _time_of(data: str | Path, manifest: Manifest, row: int) -> int:
+    """Return the timestamp of the object in this place."""
+    for file in manifest.files:
+        if row < file.rows:
+            return int(pq.read_table(Path(data) / file.path, columns=["ts"])["ts"][row].as_py())
+        row -= file.rows
+    raise InputError(f"{data} has fewer objects than its manifest says; prepare it again")
 
 
 def load_object_statistics(data: str | Path) -> ObjectStatistics:
@@ -138,10 +124,11 @@ def load_object_statistics(data: str | Path) -> ObjectStatistics:
     if facts.get("version") != _VERSION:
         raise InputError(f"{folder / _FACTS} has version {facts.get('version')!r}, expected {_VERSION}; count again")
     space = Rect(*facts["space"])
-    table = pa.concat_tables([pq.read_table(part) for part in sorted((folder / _COUNTS).glob("part-*.parquet"))])
-    cell, keyword, count = (table[name].to_numpy() for name in ("cell", "keyword", "n"))
+    parts = [pq.read_table(part) for part in sorted((folder / _COUNTS).glob("part-*.parquet"))]
+    lists = pa.concat_tables(parts) if parts else pa.schema([(n, pa.list_(pa.int64())) for n in _LISTS]).empty_table()
+    cell, keyword, count = (pc.list_flatten(lists[name]).to_numpy() for name in _LISTS)
     fine = FineGrid(space, facts["side"], facts["side"])
-    whole = keyword == _ANY_KEYWORD
+    whole = keyword == WHOLE_CELL
     in_cell = np.zeros(fine.cells, np.int64)
     in_cell[cell[whole]] = count[whole]
     cell, keyword, count = cell[~whole], keyword[~whole], count[~whole]

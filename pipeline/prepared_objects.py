@@ -8,54 +8,63 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.words import separated
 from streams.vocabulary import Encoder, Vocabulary
 
-__all__ = ["ROWS_A_FILE", "encoded", "steady_timestamps", "write_in_order"]
+__all__ = ["ROWS_A_FILE", "steady_timestamps", "write_in_order"]
 
 #: Objects in one Parquet file: large enough to read fast, small enough to sort in memory.
 ROWS_A_FILE = 250_000
 
 
-def encoded(spark: Any, usable: Any, words: Sequence[str], id_type: str, keep_text: bool, order: Sequence[str]) -> Any:
-    """Return the objects' columns with keyword ids in place of words, and the columns that order them."""
-    shared = spark.sparkContext.broadcast(list(words))
-    place = [name for name in order if name != "ts"]
-    text = ["text"] if keep_text else []
+def write_in_order(
+    spark: Any,
+    usable: Any,
+    words: Sequence[str],
+    order: Sequence[str],
+    rows: int,
+    id_type: str,
+    keep_text: bool,
+    work: Path,
+    out: Path,
+) -> list[tuple[str, int]]:
+    """Sort clean records by time and, within a time, by place in the input; number their words; write them.
 
-    def number(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        vocabulary = Vocabulary(tuple(shared.value), np.zeros(len(shared.value), np.int64), 0)
-        encoder = Encoder(vocabulary)
-        for batch in batches:
-            at = batch.schema.get_field_index("words")
-            off, ids = encoder.lists(batch.column(at))
-            lists = pa.ListArray.from_arrays(pa.array(off), pa.array(ids, pa.int64()))
-            yield batch.set_column(at, pa.field("keyword_ids", lists.type), lists)
-
-    picked = usable.selectExpr(f"cast(id as {id_type}) id", "ts", "x", "y", "words", *text, *place)
-    schema = f"id {id_type}, ts bigint, x double, y double, keyword_ids array<bigint>"
-    schema += ", text string" * keep_text + "".join(f", {name} {_TYPES[name]}" for name in place)
-    return picked.mapInArrow(number, schema)
-
-
-_TYPES = {"source": "int", "block": "bigint", "row": "bigint"}
-
-
-def write_in_order(objects: Any, order: Sequence[str], rows: int, work: Path, out: Path) -> list[tuple[str, int]]:
-    """Sort objects over files by time and, within a time, by place in the input; return the files and their rows."""
+    Returns the files and their rows. Words are numbered after the sort, because Spark computes what it sorts twice: once
+    to find the ranges.
+    """
     files = max(1, -(-rows // ROWS_A_FILE))
-    columns = [name for name in objects.columns if name not in _TYPES]
-    ranged = objects.repartitionByRange(files, *order).sortWithinPartitions(*order)
-    ranged.select(*columns).write.parquet(str(work))
+    text = ["text"] if keep_text else []
+    place = [name for name in order if name != "ts"]
+    picked = usable.selectExpr(f"cast(id as {id_type}) id", "ts", "x", "y", "words", *text, *place)
+    ranged = picked.repartitionByRange(files, *order).sortWithinPartitions(*order).drop(*place)
+    schema = f"id {id_type}, ts bigint, x double, y double, keyword_ids array<bigint>" + ", text string" * keep_text
+    ranged.mapInArrow(_numbering(spark, words), schema).write.parquet(str(work / "sorted"))
     out.mkdir()
     written: list[tuple[str, int]] = []
     # Spark numbers its files by range, so the order of names is the order of time.
-    for part in sorted(work.glob("part-*.parquet")):
+    for part in sorted((work / "sorted").glob("part-*.parquet")):
         count = pq.read_metadata(part).num_rows
         if count:
             name = f"part-{len(written):05d}.parquet"
             part.replace(out / name)
             written.append((name, count))
     return written
+
+
+def _numbering(spark: Any, words: Sequence[str]) -> Any:
+    """Return a function that replaces words by their ids in batches, for Spark's workers."""
+    shared = spark.sparkContext.broadcast(list(words))
+
+    def number(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        encoder = Encoder(Vocabulary(tuple(shared.value), np.zeros(len(shared.value), np.int64), 0))
+        for batch in batches:
+            at = batch.schema.get_field_index("words")
+            off, ids = encoder.lists(separated(batch.column(at)))
+            lists = pa.ListArray.from_arrays(pa.array(off), pa.array(ids, pa.int64()))
+            yield batch.set_column(at, pa.field("keyword_ids", lists.type), lists)
+
+    return number
 
 
 def steady_timestamps(spark: Any, folder: Path, files: Sequence[tuple[str, int]], rate: float) -> tuple[int, int]:

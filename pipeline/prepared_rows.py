@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from pipeline.workloads import SourceObjects
 from streams.columns import Ints
-from streams.errors import DeclarationError
-from streams.prepared import Manifest, load_manifest, object_paths
+from streams.errors import DeclarationError, InputError
+from streams.prepared import load_manifest, object_paths
 
 __all__ = ["MAX_COLLECTED", "collected_rows", "numbered_rows", "picked_rows", "source_objects"]
 
 #: The most objects that are brought to the driver: with 8 keywords each about 400 MB.
 MAX_COLLECTED = 4_000_000
-
-_NUMBERED = "number bigint, x double, y double, ts bigint, keyword_ids array<bigint>"
 
 
 def numbered_rows(spark: Any, data: str | Path, at_most: int | None = None) -> Any:
@@ -33,22 +31,16 @@ def numbered_rows(spark: Any, data: str | Path, at_most: int | None = None) -> A
     # Only files with wanted rows are opened.
     wanted = [i for i, start in enumerate(starts[:-1]) if at_most is None or start < at_most]
     paths = object_paths(data)
-    first = {paths[i].name: starts[i] for i in wanted}
-    table = spark.read.schema("x double, y double, ts bigint, keyword_ids array<bigint>").parquet(
-        *[str(paths[i]) for i in wanted]
-    )
-
-    def number(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        for batch in batches:
-            names = batch["file"].dictionary_encode()
-            base = np.array([first[name] for name in names.dictionary.to_pylist()], np.int64)
-            row = base[names.indices.to_numpy(zero_copy_only=False)] + batch["index"].to_numpy(zero_copy_only=False)
-            columns = [pa.array(row), *(batch[name] for name in ("x", "y", "ts", "keyword_ids"))]
-            yield pa.RecordBatch.from_arrays(columns, ["number", "x", "y", "ts", "keyword_ids"])
-
-    placed = table.selectExpr("x", "y", "ts", "keyword_ids", "_metadata.file_name file", "_metadata.row_index index")
-    rows = placed.mapInArrow(number, _NUMBERED)
-    return rows.where(f"number < {at_most}") if at_most is not None else rows
+    for i in wanted:
+        if paths[i].name != f"part-{i:05d}.parquet":
+            raise InputError(f"{paths[i]} is not the name of file {i} of a data set; prepare it again")
+    # The number in a file's name leads to the rows before it.
+    file = "cast(substring(_metadata.file_name, 6, length(_metadata.file_name) - 13) as int)"
+    before = f"element_at(array({', '.join(f'{start}L' for start in starts[:-1])}), {file} + 1)"
+    table = spark.read.schema("x double, y double, ts bigint, keyword_ids array<bigint>")
+    rows = table.parquet(*[str(paths[i]) for i in wanted])
+    rows = rows.selectExpr(f"{before} + _metadata.row_index number", "x", "y", "ts", "keyword_ids")
+    return rows if at_most is None or at_most >= manifest.rows else rows.where(f"number < {at_most}")
 
 
 def picked_rows(spark: Any, data: str | Path, rows: Ints) -> Any:
@@ -105,9 +97,3 @@ def _floats(column: Any) -> NDArray[np.float64]:
     if isinstance(column, pa.ChunkedArray):
         return np.asarray(column.to_numpy(), np.float64)
     return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
-
-
-def evenly(manifest: Manifest, at_most: int) -> Ints:
-    """Return evenly spaced row numbers, at most so many: a sample over all of the time span that can be repeated."""
-    rows = manifest.rows
-    return np.arange(rows) if rows <= at_most else np.arange(at_most) * rows // at_most

@@ -15,7 +15,7 @@ from pipeline.clean_records import PLACE, deduplicated, record_facts, write_reje
 from pipeline.cleaning import CLEAN_DDL, NO_TS, Cleaner, Rules
 from pipeline.inputs import ColumnNames, find_inputs, first_line
 from pipeline.object_statistics import object_statistics
-from pipeline.prepared_objects import encoded, steady_timestamps, write_in_order
+from pipeline.prepared_objects import steady_timestamps, write_in_order
 from pipeline.records import raw_records
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from streams.errors import DeclarationError, InputError, RunError, WaterspoutError
@@ -124,7 +124,7 @@ def _prepare(
     files = find_inputs(spark, [str(name) for name in inputs])
     sources = {file.uri: number for number, file in enumerate(files)}
     for columns, table in raw_records(spark, files, chosen.names):
-        rules = Rules(chosen.space, columns.geographic, chosen.keep_text, columns.listed)
+        rules = Rules(chosen.space, columns.geographic, chosen.keep_text, columns.listed, columns.latin)
         table.mapInArrow(_cleaning(rules, sources), CLEAN_DDL).write.mode("append").parquet(str(work / "clean"))
     clean = spark.read.schema(CLEAN_DDL).parquet(str(work / "clean"))
 
@@ -152,11 +152,7 @@ def _prepare(
     id_type = "bigint" if facts.numbers == facts.rows else "string"
     ordered = PLACE[1:] if untimed else PLACE
     written = write_in_order(
-        encoded(spark, usable, words, id_type, chosen.keep_text, ordered),
-        ordered,
-        facts.rows,
-        work / "sorted",
-        folder / OBJECTS,
+        spark, usable, words, ordered, facts.rows, id_type, chosen.keep_text, work, folder / OBJECTS
     )
     steady = chosen.rate or (DEFAULT_RATE if untimed else None)
     first_ts, last_ts = facts.first_ts or 0, facts.last_ts or 0

@@ -1,11 +1,12 @@
 """Raw records as one Spark table, whatever their format, with the raw bytes of what is text.
 
 Spark's readers replace bytes that are not UTF-8 and tell nobody. CSV is therefore read as Latin-1, which maps every byte
-to one character, and handed on as these bytes; JSON is read as lines whose bytes Spark leaves alone and can judge.
+to one character, and turned back to bytes in Python; JSON is read as lines whose bytes Spark leaves alone and can judge.
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.inputs import ColumnNames, InputFile, RawColumns, first_line, grouped, resolve_columns, union
@@ -22,8 +23,8 @@ def raw_records(spark: Any, files: Sequence[InputFile], names: ColumnNames) -> l
 
     Tables are kept apart by whether their words are listed or a text, and by type, because one batch has one type.
     """
-    tables: dict[tuple[bool, bool, str], list[Any]] = {}
-    columns_of: dict[tuple[bool, bool, str], RawColumns] = {}
+    tables: dict[tuple[bool, bool, bool, str], list[Any]] = {}
+    columns_of: dict[tuple[bool, bool, bool, str], RawColumns] = {}
     for kind, header, paths in grouped(files):
         if kind == "csv":
             columns, table = _csv(spark, header, paths, names)
@@ -32,14 +33,14 @@ def raw_records(spark: Any, files: Sequence[InputFile], names: ColumnNames) -> l
             columns, table = _jsonl(spark, tuple(keys), paths, names)
         else:
             columns, table = _parquet(spark, paths, names)
-        key = (columns.listed, columns.geographic, str(table.schema.simpleString()))
+        key = (columns.listed, columns.geographic, columns.latin, str(table.schema.simpleString()))
         tables.setdefault(key, []).append(table)
         columns_of[key] = columns
     return [(columns_of[key], union(parts)) for key, parts in tables.items()]
 
 
 def _csv(spark: Any, header: tuple[str, ...], paths: list[str], names: ColumnNames) -> tuple[RawColumns, Any]:
-    columns = resolve_columns(header, names, _some(paths))
+    columns = replace(resolve_columns(header, names, _some(paths)), latin=True)
     literal = [_literal(path) for path in paths]
     broken = _unused("broken", header)
     fields = ", ".join(f"{_quoted(name)} string" for name in (*header, broken))
@@ -51,7 +52,7 @@ def _csv(spark: Any, header: tuple[str, ...], paths: list[str], names: ColumnNam
     )
 
     def raw(name: str | None) -> str:
-        return f"encode({_quoted(name)}, 'ISO-8859-1')" if name else "cast(null as binary)"
+        return f"cast({_quoted(name)} as binary)" if name else "cast(null as binary)"
 
     return columns, table.selectExpr(
         f"{raw(columns.id)} id",

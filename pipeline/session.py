@@ -84,7 +84,7 @@ def _settings(folder: Path) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": _DRIVER_MEMORY,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log} -Xss4m",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log} -Xss4m -XX:+UseParallelGC -XX:TieredStopAtLevel=1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.pyspark.python": sys.executable,

@@ -5,11 +5,16 @@ The words are those of `streams.tokens`, so that what is prepared offline and wh
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streams.columns import sorted_rows
 from streams.tokens import ROW_END, is_keyword, split_rows
 
-__all__ = ["listed_words", "split_words", "word_lists"]
+__all__ = ["SEPARATOR", "joined", "listed_words", "separated", "split_words", "word_lists"]
+
+#: Between the words of a row where they travel as one string: a row of many short lists is what Java is slowest at.
+#: No token has it, and a listed keyword that does is rejected.
+SEPARATOR = ROW_END
 
 
 def word_lists(texts: list[str]) -> pa.ListArray:
@@ -48,3 +53,14 @@ def listed_words(column: pa.ListArray) -> pa.ListArray:
     keep = ~empty[values]
     off, distinct = sorted_rows(row[keep], values[keep], len(column))
     return pa.ListArray.from_arrays(pa.array(off), merged.dictionary.take(pa.array(distinct)))
+
+
+def joined(lists: pa.ListArray) -> pa.StringArray:
+    """Return each row's words as one string, `SEPARATOR` between them."""
+    return pc.binary_join(lists, SEPARATOR)
+
+
+def separated(column: pa.StringArray) -> pa.ListArray:
+    """Return what `joined` put together; a row without words is an empty list."""
+    filled = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    return pc.split_pattern(filled, SEPARATOR).fill_null([])

@@ -146,9 +146,9 @@ def _arrivals(spec: WorkloadSpec, setting: Setting, number: Ints) -> Ints:
     """Return timestamps that never go back: all at the start, or evenly spread over the span."""
     if not spec.spread:
         return np.full(len(number), setting.first_ts, np.int64)
-    share = (number + 1) / spec.count
-    elapsed = np.floor((setting.last_ts - setting.first_ts) * share).astype(np.int64)
-    return np.asarray(setting.first_ts + elapsed, np.int64)
+    # Whole numbers throughout; the span is divided first, so that no product leaves 64 bits.
+    each, rest = divmod(setting.last_ts - setting.first_ts, spec.count)
+    return np.asarray(setting.first_ts + each * (number + 1) + rest * (number + 1) // spec.count, np.int64)
 
 
 def _places(spec: WorkloadSpec, space: Rect, source: SourceObjects) -> tuple[Floats, Floats]:
