@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline.split_rows import SplitRows
+from pipeline.split_rows import SplitRows, source_numbers
 from pipeline.words import SEPARATOR, joined, listed_words, split_words, word_lists
 from streams.geometry import Rect
 from streams.timestamps import TIME_EXPECTED, read_times
 
-__all__ = ["CLEAN_DDL", "CLEAN_SCHEMA", "MAX_KEYWORDS", "MAX_TEXT_BYTES", "NO_TS", "Cleaner", "Rules"]
+__all__ = ["CLEAN_DDL", "CLEAN_SCHEMA", "MAX_KEYWORDS", "MAX_TEXT_BYTES", "NO_TS", "TORN", "Cleaner", "Rules"]
 
 #: A text longer than this is most likely an unclosed quote that swallowed a file.
 MAX_TEXT_BYTES = 1 << 20
@@ -27,6 +27,9 @@ MAX_KEYWORDS = 65_536
 
 #: The kind of a record whose only fault is that it has no time: it is used where no record of the data has one.
 NO_TS = "no ts"
+
+#: The kind of a line of CSV that is only a part of its record: the file is read again in another way.
+TORN = "torn record"
 
 CLEAN_SCHEMA = pa.schema(
     [
@@ -102,7 +105,8 @@ class Cleaner:
         """Turn raw batches into batches of `CLEAN_SCHEMA`.
 
         A raw batch has `id`, `id_kind`, `ts`, `x`, `y`, `words` (text or a list), `broken` (the record where it could
-        not be parsed), `valid` (false where its bytes are not UTF-8), `path`, `block` and `place`.
+        not be parsed), `valid` (false where its bytes are not UTF-8), `path`, `block` and `place`; lines of CSV also have
+        `torn`.
         """
         for batch in batches:
             if batch.num_rows:
@@ -114,6 +118,8 @@ class Cleaner:
         verdict = _Verdict(batch.num_rows)
         source, block, row = self._places(batch)
         verdict.reject(~_flags(batch["valid"], True), "bad utf-8", "the record is not UTF-8; convert the file to UTF-8")
+        if "torn" in batch.schema.names:
+            verdict.reject(_flags(batch["torn"], False), TORN, "the record goes over the end of its line")
         broken = batch["broken"]
         verdict.reject(_present(broken), "unreadable record", "the record cannot be parsed: {}", broken.__getitem__)
         ids, id_number = _ids(batch, verdict)
@@ -141,9 +147,7 @@ class Cleaner:
 
     def _places(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
         """Return source, block and row: an order of all records that no partitioning changes."""
-        paths = batch["path"].dictionary_encode()
-        numbers = np.array([self._sources[path] for path in paths.dictionary.to_pylist()], np.int32)
-        source = numbers[paths.indices.to_numpy(zero_copy_only=False)]
+        source = source_numbers(batch["path"], self._sources)
         block = batch["block"].to_numpy(zero_copy_only=False)
         row = self._splits.rows(source, block, batch["place"].to_numpy(zero_copy_only=False))
         return pa.array(source), pa.array(block), pa.array(row)

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Literal
 
 from streams.errors import DeclarationError, InputError, did_you_mean
@@ -172,7 +171,7 @@ def _head(spark: Any, name: str, path: Any) -> bytes:
 def _header(path: str, head: bytes) -> tuple[str, ...]:
     if not head.strip():
         raise InputError(f"{path} is empty; expected a header row with the names of the columns")
-    first = next(csv.reader(head.decode("utf-8", "replace").removeprefix("\ufeff").splitlines()))
+    first = next(csv.reader(head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip().splitlines()))
     names = tuple(name.strip() for name in first)
     if len({name.lower() for name in names}) < len(names):
         raise InputError(f"{path} has a column name twice in its header (case does not count): {', '.join(names)}")
@@ -247,8 +246,3 @@ def grouped(files: Sequence[InputFile]) -> list[tuple[FileKind, tuple[str, ...],
     for file in files:
         groups.setdefault((file.kind, file.columns if file.kind == "csv" else ()), []).append(file.path)
     return [(kind, columns, paths) for (kind, columns), paths in groups.items()]
-
-
-def union(tables: Sequence[Any]) -> Any:
-    """Return tables of the same columns one after the other."""
-    return reduce(lambda one, other: one.unionByName(other), tables)

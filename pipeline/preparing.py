@@ -6,17 +6,18 @@ then number the words, sort by time and write. Objects never pass through the dr
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.clean_records import PLACE, deduplicated, record_facts, write_rejects, write_vocabulary
-from pipeline.cleaning import CLEAN_DDL, NO_TS, Cleaner, Rules
+from pipeline.cleaning import CLEAN_DDL, NO_TS, TORN, Cleaner, Rules
+from pipeline.csv_lines import csv_records
 from pipeline.inputs import ColumnNames, find_inputs, first_line
 from pipeline.object_statistics import object_statistics
 from pipeline.prepared_objects import steady_timestamps, write_in_order
-from pipeline.records import raw_records
+from pipeline.records import RawTable, raw_records
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from streams.errors import DeclarationError, InputError, RunError, WaterspoutError
 from streams.geometry import Rect
@@ -123,9 +124,8 @@ def _prepare(
     progress("cleaning and tokenising", 0.1)
     files = find_inputs(spark, [str(name) for name in inputs])
     sources = {file.uri: number for number, file in enumerate(files)}
-    for columns, table in raw_records(spark, files, chosen.names):
-        rules = Rules(chosen.space, columns.geographic, chosen.keep_text, columns.listed, columns.latin)
-        table.mapInArrow(_cleaning(rules, sources), CLEAN_DDL).write.mode("append").parquet(str(work / "clean"))
+    for number, raw in enumerate(raw_records(spark, files, chosen.names)):
+        _write_clean(spark, raw, chosen, sources, work / "clean" / f"table={number}")
     clean = spark.read.schema(CLEAN_DDL).parquet(str(work / "clean"))
 
     progress("finding duplicates", 0.45)
@@ -183,11 +183,18 @@ def _translated(error: Exception, inputs: Sequence[str | Path]) -> WaterspoutErr
     return RunError(f"preparing {', '.join(map(str, inputs))} stopped: {first_line(error)}")
 
 
-def _cleaning(rules: Rules, sources: Mapping[str, int]) -> Any:
-    def clean(batches: Iterable[Any]) -> Iterable[Any]:
-        return Cleaner(rules, sources).clean(iter(batches))
+def _write_clean(spark: Any, raw: RawTable, chosen: _Choices, sources: Mapping[str, int], out: Path) -> None:
+    """Clean a table of raw records into a folder; once more where lines of CSV turn out to be parts of records."""
+    columns, header = raw.columns, raw.header
+    rules = Rules(chosen.space, columns.geographic, chosen.keep_text, columns.listed, columns.latin)
 
-    return clean
+    def clean(batches: Iterator[Any]) -> Iterator[Any]:
+        records = csv_records(batches, header, columns, sources) if header else batches
+        return Cleaner(rules, sources).clean(records)
+
+    raw.table.mapInArrow(clean, CLEAN_DDL).write.mode("overwrite").parquet(str(out))
+    if raw.whole is not None and not spark.read.parquet(str(out)).where(f"kind = '{TORN}'").isEmpty():
+        _write_clean(spark, raw.whole(), chosen, sources, out)
 
 
 def _empty_folder(folder: Path, overwrite: bool) -> Path:

@@ -1,60 +1,74 @@
 """Raw records as one Spark table, whatever their format, with the raw bytes of what is text.
 
-Spark's readers replace bytes that are not UTF-8 and tell nobody. CSV is therefore read as Latin-1, which maps every byte
-to one character, and turned back to bytes in Python; JSON is read as lines whose bytes Spark leaves alone and can judge.
+Spark's readers replace bytes that are not UTF-8 and tell nobody. CSV and JSON are therefore read as lines, whose bytes
+Spark leaves alone. CSV whose records go over lines is read by Spark's reader as Latin-1, which maps every byte to one
+character, and turned back to bytes in Python.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.inputs import ColumnNames, InputFile, RawColumns, first_line, grouped, resolve_columns, union
+from pipeline.inputs import ColumnNames, InputFile, RawColumns, first_line, grouped, resolve_columns
 from streams.errors import InputError
 
-__all__ = ["raw_records"]
+__all__ = ["RawTable", "raw_records"]
 
 #: The columns of a raw record, as `pipeline.cleaning.Cleaner` reads them.
 _FIELDS = ("id", "id_kind", "ts", "x", "y", "words", "broken", "valid", "path", "block", "place")
 
 
-def raw_records(spark: Any, files: Sequence[InputFile], names: ColumnNames) -> list[tuple[RawColumns, Any]]:
-    """Return the records of all files, as one table for each way in which columns are found and read.
+@dataclass(frozen=True, slots=True, eq=False)
+class RawTable:
+    """Records of some files: a Spark table, and how its columns are to be read.
 
-    Tables are kept apart by whether their words are listed or a text, and by type, because one batch has one type.
+    Where there is a `header`, the table has lines of CSV for `pipeline.csv_lines`; `whole` makes the table that Spark's
+    reader takes from the same files, for records that go over the end of a line.
     """
-    tables: dict[tuple[bool, bool, bool, str], list[Any]] = {}
-    columns_of: dict[tuple[bool, bool, bool, str], RawColumns] = {}
+
+    columns: RawColumns
+    table: Any
+    header: tuple[str, ...] = ()
+    whole: Callable[[], "RawTable"] | None = None
+
+
+def raw_records(spark: Any, files: Sequence[InputFile], names: ColumnNames) -> list[RawTable]:
+    """Return the records of all files, a table for each format and header."""
+    found = []
     for kind, header, paths in grouped(files):
         if kind == "csv":
-            columns, table = _csv(spark, header, paths, names)
+            found.append(_csv_lines(spark, header, paths, names))
         elif kind == "jsonl":
             keys = dict.fromkeys(key for file in files if file.kind == "jsonl" for key in file.columns)
-            columns, table = _jsonl(spark, tuple(keys), paths, names)
+            found.append(RawTable(*_jsonl(spark, tuple(keys), paths, names)))
         else:
-            columns, table = _parquet(spark, paths, names)
-        key = (columns.listed, columns.geographic, columns.latin, str(table.schema.simpleString()))
-        tables.setdefault(key, []).append(table)
-        columns_of[key] = columns
-    return [(columns_of[key], union(parts)) for key, parts in tables.items()]
+            found.append(RawTable(*_parquet(spark, paths, names)))
+    return found
 
 
-def _csv(spark: Any, header: tuple[str, ...], paths: list[str], names: ColumnNames) -> tuple[RawColumns, Any]:
-    columns = replace(resolve_columns(header, names, _some(paths)), latin=True)
-    literal = [_literal(path) for path in paths]
+def _csv_lines(spark: Any, header: tuple[str, ...], paths: list[str], names: ColumnNames) -> RawTable:
+    columns = resolve_columns(header, names, _some(paths))
+    lines = spark.read.text([_literal(path) for path in paths]).where("trim(value) <> ''")
+    table = lines.selectExpr("cast(value as binary) line", *_PLACE)
+    return RawTable(columns, table, header, lambda: _csv(spark, header, paths, columns))
+
+
+def _csv(spark: Any, header: tuple[str, ...], paths: list[str], columns: RawColumns) -> RawTable:
+    """Read CSV with Spark's reader, each file whole by one task, so that quotes may hold the end of a line."""
     broken = _unused("broken", header)
     fields = ", ".join(f"{_quoted(name)} string" for name in (*header, broken))
     table = (
         spark.read.schema(fields)
         .options(header=True, encoding="ISO-8859-1", escape='"', mode="PERMISSIVE", columnNameOfCorruptRecord=broken)
-        .option("multiLine", _has_quoted_newlines(spark, literal))
-        .csv(literal)
+        .option("multiLine", True)
+        .csv([_literal(path) for path in paths])
     )
 
     def raw(name: str | None) -> str:
         return f"cast({_quoted(name)} as binary)" if name else "cast(null as binary)"
 
-    return columns, table.selectExpr(
+    picked = table.selectExpr(
         f"{raw(columns.id)} id",
         "cast(null as string) id_kind",
         f"{raw(columns.ts)} ts",
@@ -65,15 +79,7 @@ def _csv(spark: Any, header: tuple[str, ...], paths: list[str], names: ColumnNam
         "true valid",
         *_PLACE,
     )
-
-
-def _has_quoted_newlines(spark: Any, paths: list[str]) -> bool:
-    """Tell whether a record of CSV goes over a line's end: then some line has an odd number of quotes.
-
-    Such files must be read whole by one task each; all others are split over the tasks.
-    """
-    quotes = "(length(value) - length(replace(value, '\"', '')))"
-    return bool(spark.read.option("encoding", "ISO-8859-1").text(paths).where(f"{quotes} % 2 = 1").take(1))
+    return RawTable(replace(columns, latin=True), picked)
 
 
 def _jsonl(spark: Any, keys: tuple[str, ...], paths: list[str], names: ColumnNames) -> tuple[RawColumns, Any]:

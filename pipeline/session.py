@@ -40,6 +40,10 @@ logger.gateway.level = off
 #: Local runs keep the heap small on purpose: sorts and joins spill to disk, and the Python workers need room too.
 _DRIVER_MEMORY = "2g"
 
+#: Batches of work, not a server: the collector of least work, and the quick compiler, as half a minute of the
+#: thorough one is more than it gives back where the heavy loops are in Python's kernels.
+_JAVA_OPTIONS = "-Xss4m -XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+
 
 def silent(step: str, share: float) -> None:
     """Report progress to nobody."""
@@ -84,7 +88,7 @@ def _settings(folder: Path) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": _DRIVER_MEMORY,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log} -Xss4m -XX:+UseParallelGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log} {_JAVA_OPTIONS}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.pyspark.python": sys.executable,

@@ -4,10 +4,13 @@ Spark gives every row a number that grows within its task (`monotonically_increa
 go, so a record's number minus that of the first record of the split is its row, whatever else the task reads.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SplitRows"]
+__all__ = ["SplitRows", "source_numbers"]
 
 Ints = NDArray[np.int64]
 
@@ -28,3 +31,10 @@ class SplitRows:
             starts[0] = self._start
         self._split, self._start = (int(source[-1]), int(block[-1])), int(starts[-1])
         return np.asarray(place - starts[np.cumsum(new) - 1], np.int64)
+
+
+def source_numbers(paths: Any, sources: Mapping[str, int]) -> NDArray[np.int32]:
+    """Return the number of each record's file; paths are the names that Spark gives."""
+    coded = paths.dictionary_encode()
+    numbers = np.array([sources[path] for path in coded.dictionary.to_pylist()], np.int32)
+    return np.asarray(numbers[coded.indices.to_numpy(zero_copy_only=False)], np.int32)
