@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from partitioners.plan import Plan
 from streams.batches import Batch, TupleBatch, tuple_rows
 from streams.geometry import Metric, Rect
 from streams.injection import Injection
@@ -80,6 +81,7 @@ class TaskContext:
         vocabulary: the folder of a prepared data set, whose word statistics the topology uses.
         answers: the kinds of query that this topology answers, such as ``continuous range``; none: not known.
         injections: hotspots that the spouts put into their input.
+        plan: who gets what, for routers, and for evaluators whose plan may bring a pair together twice.
         count: adds to one of the task's counters, which the summary adds up.
         output: hands bytes or a batch to whoever started the run (collected results, standard output).
     """
@@ -96,6 +98,7 @@ class TaskContext:
     vocabulary: Path | None = None
     answers: frozenset[str] = frozenset()
     injections: tuple[Injection, ...] = ()
+    plan: Plan | None = None
     targets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     count: Callable[[str, float], None] = lambda _name, _by: None
     output: Callable[[Any], None] = lambda _value: None
@@ -195,6 +198,9 @@ class Spout(_Operator):
 
 class Bolt(_Operator):
     """A processing step."""
+
+    #: Whether it follows the topology's plan.
+    needs_plan: ClassVar[bool] = False
 
     #: The kinds of query that it answers, such as ``continuous range``.
     answers: ClassVar[frozenset[str]] = frozenset()

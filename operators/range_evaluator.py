@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from operators.indexes import INDEXES, make_range_index
+from operators.meetings import Meetings
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.query_ids import QueryIds
 from streams.batches import OP_REGISTER, MatchBatch, ObjectBatch, QueryBatch, batch_fields
@@ -42,6 +43,8 @@ class RangeEvaluator(Bolt):
         self._context = context
         self._index = make_range_index(self.index, context.space, context.metric)
         self._ids = QueryIds()
+        plan = context.plan
+        self._meetings = None if plan is None or plan.meets_once else Meetings(plan, context.index, context.metric)
         self._examined = 0
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
@@ -54,6 +57,8 @@ class RangeEvaluator(Bolt):
             ended = self._index.expire(epoch.watermark)
             if len(ended):
                 self._ids.remove(ended)
+                if self._meetings is not None:
+                    self._meetings.remove(ended)
 
     def _apply(self, queries: QueryBatch) -> None:
         registers = queries.op == OP_REGISTER
@@ -61,6 +66,8 @@ class RangeEvaluator(Bolt):
         if len(new):
             self._index.insert(new)
             self._ids.add(new)
+            if self._meetings is not None:
+                self._meetings.add(new)
             self._context.count("queries_in", len(new))
         if not registers.all():
             self._index.set_end(queries.target[~registers], queries.end[~registers])
@@ -72,16 +79,23 @@ class RangeEvaluator(Bolt):
         self._context.count("cost", examined - self._examined)
         self._examined = examined
         if len(matches):
-            self._context.count("matches", len(matches))
-            place = matches.object
-            emit.batch(MatchBatch(self._ids.of(matches.number), objects.ts[place], objects.ids.take(place)), "results")
+            place, number = matches.object, matches.number
+            if self._meetings is not None:
+                ours = self._meetings.ours(objects, matches)
+                place, number = place[ours], number[ours]
+            self._context.count("matches", len(number))
+            emit.batch(MatchBatch(self._ids.of(number), objects.ts[place], objects.ids.take(place)), "results")
 
     def snapshot(self) -> State:
         """Return the index as arrays, and the identifiers."""
-        return {"index": dict(self._index.snapshot()), "ids": self._ids.snapshot(), "examined": self._examined}
+        meetings = self._meetings.snapshot() if self._meetings is not None else None
+        index = dict(self._index.snapshot())
+        return {"index": index, "ids": self._ids.snapshot(), "examined": self._examined, "meetings": meetings}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
         self._index.restore(state["index"])
         self._ids.restore(state["ids"])
         self._examined = state["examined"]
+        if self._meetings is not None:
+            self._meetings.restore(state["meetings"])

@@ -7,6 +7,7 @@ OPERATORS: dict[str, str] = {
     "object-file": "operators.file_spouts:ObjectFileSpout",
     "query-file": "operators.file_spouts:QueryFileSpout",
     "broadcast-router": "operators.broadcast_router:BroadcastRouter",
+    "plan-router": "operators.plan_router:PlanRouter",
     "range-evaluator": "operators.range_evaluator:RangeEvaluator",
     "count": "operators.sinks:CountSink",
     "collect": "operators.sinks:CollectSink",

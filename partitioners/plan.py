@@ -24,7 +24,9 @@ from partitioners.columns import Csr, Floats, Ints, Offsets
 from streams.errors import InputError, WaterspoutError, did_you_mean
 from streams.geometry import Rect
 
-__all__ = ["FORMAT_VERSION", "MAX_PLAN_BYTES", "MAX_WORKERS", "Plan", "check_plan", "load", "plan_kind", "save"]
+__all__ = [
+    "FORMAT_VERSION", "MAX_PLAN_BYTES", "MAX_WORKERS", "Plan", "check_plan", "load", "pack", "plan_kind", "save", "unpack",
+]  # fmt: skip
 
 FORMAT_VERSION = 1
 
@@ -115,9 +117,8 @@ def check_plan(plan: Plan) -> None:
         raise InputError(f"a plan of version {plan.version}; versions start at 1")
 
 
-def save(plan: Plan, path: str | Path) -> None:
-    """Write a plan file; a file of that name is replaced only when the new one is complete."""
-    path = Path(path)
+def pack(plan: Plan) -> bytes:
+    """Return a plan as bytes: what a plan file holds."""
     values: dict[str, Any] = {}
     arrays: dict[str, Any] = {}
     for field in (f for f in fields(cast(Any, plan)) if f.init):
@@ -126,7 +127,7 @@ def save(plan: Plan, path: str | Path) -> None:
             arrays[field.name] = [value.dtype.str, list(value.shape), np.ascontiguousarray(value).tobytes()]
         elif field.name not in ("space", "workers", "version"):
             values[field.name] = value
-    body = msgpack.packb(
+    body: bytes = msgpack.packb(
         {
             "kind": plan.kind,
             "version": plan.version,
@@ -139,9 +140,16 @@ def save(plan: Plan, path: str | Path) -> None:
     if len(body) > MAX_PLAN_BYTES - _BODY:
         raise InputError(f"plan of {len(body):,} bytes exceeds {MAX_PLAN_BYTES:,}; build it with a coarser grid")
     head = _MAGIC + _VERSION.pack(FORMAT_VERSION)
+    return head + _digest(head, body) + body
+
+
+def save(plan: Plan, path: str | Path) -> None:
+    """Write a plan file; a file of that name is replaced only when the new one is complete."""
+    path = Path(path)
+    packed = pack(plan)
     partial = path.with_name(path.name + ".part")
     try:
-        partial.write_bytes(head + _digest(head, body) + body)
+        partial.write_bytes(packed)
         partial.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot write the plan: {error.strerror or error}") from error
@@ -157,6 +165,11 @@ def load(path: str | Path) -> Plan:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot read the plan: {error.strerror or error}") from error
+    return unpack(data, str(path))
+
+
+def unpack(data: bytes, path: str = "plan") -> Plan:
+    """Return the plan that was packed; `path` names it in an error."""
     head, body = data[: len(_MAGIC) + _VERSION.size], data[_BODY:]
     if not head.startswith(_MAGIC) or len(data) < _BODY:
         raise InputError(f"{path}: not a plan file; make one with 'waterspout build'")

@@ -10,6 +10,7 @@ from streams.errors import RunError
 from topology.declaration import Topology
 from topology.local_runtime import LocalRuntime
 from topology.messages import Report
+from topology.planning import plan_of
 from topology.summary import Tally
 from topology.validation import validate
 from topology.wiring import Wiring, wire
@@ -68,7 +69,7 @@ def run(
         should_stop: is asked after each epoch; true drains the epochs under way and ends the run.
     """
     validate(topology)
-    wiring = wire(topology)
+    wiring = wire(topology, plan_of(topology))
     tally = Tally(wiring, time.monotonic)
     collector = _Collector(topology.settings.limits.collected, on_bytes)
 

@@ -69,6 +69,7 @@ class Task:
             vocabulary=settings.vocabulary,
             answers=wiring.answers,
             injections=topology.injections,
+            plan=wiring.plan,
             targets=targets,
             count=self._count,
             output=self._handed.append,

@@ -9,6 +9,7 @@ from streams.errors import DeclarationError, did_you_mean
 from topology.conversion import from_plain
 from topology.declaration import Component, Input, Topology
 from topology.groupings import GROUPINGS
+from topology.plan_request import plan_problems
 from topology.references import resolve
 from topology.wiring import output_streams, pacing_inputs
 
@@ -63,6 +64,7 @@ def problems(topology: Topology) -> Iterator[DeclarationError]:
         yield from _input_problems(component, streams, topology)
     yield from _cycle_problems(topology)
     yield from _tick_problems(topology, operators)
+    yield from plan_problems(topology)
     try:
         pacing_inputs(topology, operators)
     except DeclarationError as error:

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from partitioners.plan import Plan
 from streams.errors import DeclarationError
 from topology.declaration import Component, Input, Topology
 from topology.references import resolve
 
-__all__ = ["CLOCK_STREAM", "FEEDBACK_LAG", "Edge", "TaskSpec", "Wiring", "output_streams", "pacing_inputs", "wire"]
+__all__ = [
+    "CLOCK_STREAM", "FEEDBACK_LAG", "Edge", "TaskSpec", "Wiring", "answers_of", "output_streams", "pacing_inputs", "wire",
+]  # fmt: skip
 
 #: How many epochs later the tuples of a feedback edge arrive.
 FEEDBACK_LAG = 1
@@ -50,10 +53,17 @@ class Edge:
 class Wiring:
     """Tasks and the channels between them. A channel carries exactly one message an epoch, empty or not."""
 
-    def __init__(self, topology: Topology, edges: tuple[Edge, ...], answers: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        edges: tuple[Edge, ...],
+        answers: frozenset[str] = frozenset(),
+        plan: Plan | None = None,
+    ) -> None:
         self.topology = topology
         self.edges = edges
         self.answers = answers
+        self.plan = plan
         ids = iter(range(10**9))
         self.tasks = tuple(TaskSpec(next(ids), c.name, i) for c in topology.components for i in range(c.parallelism))
 
@@ -129,13 +139,20 @@ def pacing_inputs(topology: Topology, operators: Mapping[str, type[Any]]) -> dic
     }
 
 
-def wire(topology: Topology) -> Wiring:
-    """Return the wiring of a topology that has passed validation."""
-    operators = {
+def _operators(topology: Topology) -> dict[str, type[Any]]:
+    return {
         c.name: resolve(c.operator, (c.kind, c.name, "operator"), topology.base, c.classes) for c in topology.components
     }
-    pacing = pacing_inputs(topology, operators)
+
+
+def answers_of(topology: Topology) -> frozenset[str]:
+    """Return the kinds of query that some operator of a topology answers; none where no operator says."""
+    return frozenset(kind for operator in _operators(topology).values() for kind in getattr(operator, "answers", ()))
+
+
+def wire(topology: Topology, plan: Plan | None = None) -> Wiring:
+    """Return the wiring of a topology that has passed validation, with the plan that its routers follow."""
+    pacing = pacing_inputs(topology, _operators(topology))
     pairs = [(c.name, item) for c in topology.components for item in (*c.inputs, *pacing.get(c.name, ()))]
     edges = tuple(Edge(i, item.component, target, item) for i, (target, item) in enumerate(pairs))
-    answers = frozenset(kind for operator in operators.values() for kind in getattr(operator, "answers", ()))
-    return Wiring(topology, edges, answers)
+    return Wiring(topology, edges, answers_of(topology), plan)

@@ -128,12 +128,9 @@ def _settle(
             from_x, from_y = np.uint32(at_x - (edge_x & _LOW16)), np.uint32(at_y - (edge_y & _LOW16))
             wide, high = np.uint32(edge_x >> _SHIFT), np.uint32(edge_y >> _SHIFT)
             # Without branches: whether a candidate matches is a coin toss, and a wrong guess costs more than the rest.
-            hit = (
-                (from_x <= wide)
-                & (from_y <= high)
-                & (tag_stamp[tags & _LOW16] == now)
-                & (tag_stamp[tags >> _SHIFT] == now)
-            )
+            if not ((from_x <= wide) & (from_y <= high)):
+                continue
+            hit = (tag_stamp[tags & _LOW16] == now) & (tag_stamp[tags >> _SHIFT] == now)
             certain = (from_x - _ONE < wide - _ONE) & (from_y - _ONE < high - _ONE) & (entry < _VERIFY)
             slot = np.int64(entry & _SLOT)
             out[found] = slot

@@ -4,14 +4,10 @@ import random
 
 import numpy as np
 import pytest
-from range_inputs import WORDS, assert_exact, lines_of, range_topology, write_inputs, write_lines
+from range_inputs import WORDS, assert_exact, assert_exact_after_restart, range_topology, write_inputs, write_lines
 
-from streams.comparison import compare
-from streams.state import pack_state, unpack_state
 from topology import run
-from topology.local_runtime import LocalRuntime
 from topology.verification import oracle_of
-from topology.wiring import wire
 
 
 def random_injection(rng):
@@ -52,32 +48,7 @@ def test_injection_goes_on_after_a_restore(tmp_path, cut):
         {"kind": "queries", "region": [0, 0, 1, 1], "start": 0, "duration": 25, "strength": 30}
     ]
     topology = range_topology(*write_inputs(tmp_path, 7), epoch={"objects": 7, "queries": 5}, inject=hotspots)
-    wiring = wire(topology)
-    first, second = [], []
-    before = _StopsAfter(wiring, cut, first)
-    before.run()
-    state = unpack_state(pack_state(before.states))
-    LocalRuntime(wiring, seed=1, snapshots=state, on_report=lambda r: second.extend(r.outputs)).run()
-    outcome = type("Outcome", (), {"collected": first + second})
-    comparison = compare(oracle_of(topology), lines_of(outcome))
-    assert comparison.ok, comparison
-
-
-class _StopsAfter(LocalRuntime):
-    """Runs the epochs below `cut` one at a time and keeps the state of all tasks there."""
-
-    def __init__(self, wiring, cut, outputs):
-        super().__init__(wiring, seed=3, on_report=lambda r: outputs.extend(r.outputs))
-        self.cut = cut
-        self.states = None
-
-    def _loop(self, conductor):
-        for epoch in range(self.cut):
-            for spec in self.wiring.spouts:
-                self._tasks[spec.id].grant(epoch + 1, None)
-            while any(task.next <= epoch for task in self._tasks.values()):
-                self._turn(conductor, {i: t for i, t in self._tasks.items() if t.next <= epoch and t.ready()})
-        self.states = self.snapshot()
+    assert_exact_after_restart(topology, cut)
 
 
 @pytest.fixture

@@ -3,14 +3,9 @@
 import random
 
 import pytest
-from range_inputs import assert_exact, lines_of, range_topology, write_inputs, write_lines
+from range_inputs import assert_exact, assert_exact_after_restart, range_topology, write_inputs, write_lines
 
-from streams.comparison import compare
-from streams.state import pack_state, unpack_state
 from topology import run
-from topology.local_runtime import LocalRuntime
-from topology.verification import oracle_of
-from topology.wiring import wire
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -46,32 +41,7 @@ def test_inputs_of_the_simulation_have_matches(tmp_path):
 def test_range_topology_goes_on_from_a_snapshot(tmp_path, seed, cut):
     """Stop between epochs, pack every task's state, go on in fresh tasks: the oracle's results, none lost, none twice."""
     topology = range_topology(*write_inputs(tmp_path, seed), spouts=2, epoch={"objects": 7, "queries": 5})
-    wiring = wire(topology)
-    first, second = [], []
-    before = _StopsAfter(wiring, cut, first)
-    before.run()
-    state = unpack_state(pack_state(before.states))
-    LocalRuntime(wiring, seed=seed, delays=True, snapshots=state, on_report=lambda r: second.extend(r.outputs)).run()
-    outcome = type("Outcome", (), {"collected": first + second})
-    comparison = compare(oracle_of(topology), lines_of(outcome))
-    assert comparison.ok, comparison
-
-
-class _StopsAfter(LocalRuntime):
-    """Runs the epochs below `cut` one at a time and keeps the state of all tasks there."""
-
-    def __init__(self, wiring, cut, outputs):
-        super().__init__(wiring, seed=3, on_report=lambda r: outputs.extend(r.outputs))
-        self.cut = cut
-        self.states = None
-
-    def _loop(self, conductor):
-        for epoch in range(self.cut):
-            for spec in self.wiring.spouts:
-                self._tasks[spec.id].grant(epoch + 1, None)
-            while any(task.next <= epoch for task in self._tasks.values()):
-                self._turn(conductor, {i: t for i, t in self._tasks.items() if t.next <= epoch and t.ready()})
-        self.states = self.snapshot()
+    assert_exact_after_restart(topology, cut, seed)
 
 
 def test_queries_by_the_thousand_at_one_time_are_spread_over_epochs(tmp_path):

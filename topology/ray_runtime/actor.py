@@ -3,9 +3,12 @@
 The class is plain; `driver` applies ``ray.remote``.
 """
 
+import importlib
 import os
 import threading
 
+from partitioners.plan import Plan
+from partitioners.plan import unpack as unpack_plan
 from topology.declaration import Topology
 from topology.ray_runtime.frames import Failure, describe_failure
 from topology.ray_runtime.task_loop import TaskLoop
@@ -19,8 +22,8 @@ __all__ = ["TaskActor"]
 class TaskActor:
     """Hosts one task of a topology."""
 
-    def __init__(self, topology: Topology, task_id: int) -> None:
-        self._wiring: Wiring = wire(topology)
+    def __init__(self, topology: Topology, plan: bytes | None, task_id: int) -> None:
+        self._wiring: Wiring = wire(topology, _plan(plan))
         self._spec = self._wiring.tasks[task_id]
         self._max_frame_bytes = topology.settings.limits.frame_bytes
         self._endpoint: Endpoint | None = None
@@ -72,3 +75,11 @@ class TaskActor:
             self._loop.stop()
             self._thread.join(10)
             self._loop = self._thread = None
+
+
+def _plan(packed: bytes | None) -> Plan | None:
+    """Return the plan of the run; its class is known once the partitioners are loaded."""
+    if packed is None:
+        return None
+    importlib.import_module("partitioners.registry")
+    return unpack_plan(packed)

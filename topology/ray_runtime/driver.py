@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from typing import Any
 
+from partitioners.plan import pack as pack_plan
 from streams.errors import RunError
 from topology.conductor import Conductor
 from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
@@ -85,7 +86,8 @@ class RayRuntime:
         seconds = self._settings.ray.start_seconds
         remote = ray.remote(TaskActor).options(num_cpus=self._settings.ray.cpus_per_task, max_concurrency=4)
         topology_ref = ray.put(self.wiring.topology)
-        self._actors = [remote.remote(topology_ref, task.id) for task in self.wiring.tasks]
+        plan_ref = ray.put(pack_plan(self.wiring.plan) if self.wiring.plan is not None else None)
+        self._actors = [remote.remote(topology_ref, plan_ref, task.id) for task in self.wiring.tasks]
         nodes = self._get([actor.__ray_call__.remote(_node) for actor in self._actors], seconds)
         single = len({node for node, _ in nodes} | {_node()[0]}) == 1
         token, generation = secrets.token_bytes(TOKEN_BYTES), 1

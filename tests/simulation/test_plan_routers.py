@@ -1,0 +1,103 @@
+"""Any partitioner with any index gives the oracle's results."""
+
+import random
+
+import pytest
+from range_inputs import assert_exact, assert_exact_after_restart, write_inputs
+
+from partitioners.plan import save
+from partitioners.registry import PARTITIONERS
+from streams.errors import DeclarationError
+from topology import TopologyBuilder, run
+from topology.planning import plan_of
+
+INDEXES = ("kag", "fast", "gi2", "brute")
+
+
+def planned(objects, queries, kind, *, evaluators=3, routers=2, index="kag", plan=None, inject=(), **settings):
+    """A topology whose routers follow a plan."""
+    partitioner = {"kind": kind, "side": settings.pop("side", 16)} if kind else None
+    builder = TopologyBuilder(
+        "planned", epoch={"objects": 9, "queries": 7}, **({"partitioner": partitioner} if partitioner else {}),
+        **({"plan": str(plan)} if plan else {}), **settings,
+    )  # fmt: skip
+    builder.spout("objects", "object-file", path=objects)
+    builder.spout("queries", "query-file", path=queries)
+    router = builder.bolt("router", "plan-router", parallelism=routers)
+    router.shuffle("objects", "objects").shuffle("queries", "queries")
+    evaluator = builder.bolt("evaluator", "range-evaluator", parallelism=evaluators, index=index)
+    evaluator.direct("router", "queries").direct("router", "objects")
+    builder.bolt("sink", "collect").global_("evaluator", "results")
+    for one in inject:
+        builder.inject(**one)
+    return builder.build()
+
+
+@pytest.mark.parametrize("kind", sorted(PARTITIONERS))
+@pytest.mark.parametrize("seed", range(4))
+def test_every_partitioner_is_exact(tmp_path, kind, seed):
+    """A plan built from the start of the input loses nothing and repeats nothing, whatever divides the work."""
+    rng = random.Random(seed)
+    topology = planned(
+        *write_inputs(tmp_path, seed, objects=120, queries=80),
+        kind,
+        evaluators=rng.choice([1, 3, 5]),
+        routers=rng.choice([1, 3]),
+        index=rng.choice(INDEXES),
+        max_pending=rng.choice([1, 4]),
+    )
+    assert_exact(topology, scheduler_seed=seed, delays=True)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("kind", ["kd", "text", "uniform", "replicate", "qt-tree", "kdt-tree"])
+def test_partitioners_and_indexes_combine(tmp_path, kind, index):
+    """Each index is exact under each of the plans that the papers compare, also with a hotspot in the input."""
+    hotspot = {"kind": "condense", "at": [0.1, 0.1], "strength": 0.4, "start": 8}
+    topology = planned(*write_inputs(tmp_path, 5), kind, index=index, inject=[hotspot])
+    assert_exact(topology)
+
+
+@pytest.mark.parametrize("kind", ["kd", "text", "qt-tree"])
+@pytest.mark.parametrize("cut", [2, 8])
+def test_planned_topology_goes_on_after_a_restart(tmp_path, kind, cut):
+    """What evaluators remember of their plan is part of their state."""
+    assert_exact_after_restart(planned(*write_inputs(tmp_path, 9, queries=80), kind), cut)
+
+
+def test_plan_from_a_file_is_followed(tmp_path):
+    """A plan that was saved gives the same run as the one that is built."""
+    inputs = write_inputs(tmp_path, 6, objects=200)
+    built = planned(*inputs, "kd")
+    save(plan_of(built), tmp_path / "kd.plan")
+    loaded = planned(*inputs, None, plan=tmp_path / "kd.plan")
+    assert_exact(loaded)
+    assert run(loaded).summary["evaluators"] == run(built).summary["evaluators"]
+
+
+def test_space_plan_sends_each_object_once(tmp_path):
+    """Tornado's partitions are disjoint: an object goes to one evaluator."""
+    summary = run(planned(*write_inputs(tmp_path, 7), "kd")).summary
+    assert summary["communication"] == 1.0
+
+
+def test_plan_for_another_number_of_workers_is_refused(tmp_path):
+    """A plan is for so many evaluators; another number is an error that says what to do."""
+    inputs = write_inputs(tmp_path, 8)
+    save(plan_of(planned(*inputs, "kd", evaluators=3)), tmp_path / "three.plan")
+    with pytest.raises(DeclarationError, match=r"the plan is for 3 workers .* but the topology has 4 evaluators"):
+        run(planned(*inputs, None, plan=tmp_path / "three.plan", evaluators=4))
+
+
+@pytest.mark.parametrize(
+    ("kind", "plan", "message"),
+    [
+        (None, None, "a router here needs a plan"),
+        ("kdd", None, "unknown partitioner 'kdd' \\(did you mean 'kd'\\?\\)"),
+        (None, "nowhere.plan", "no such plan file"),
+    ],
+)
+def test_bad_requests_for_a_plan_are_refused_before_the_run(tmp_path, kind, plan, message):
+    """What cannot give a plan is found in the declaration."""
+    with pytest.raises(DeclarationError, match=message):
+        planned(*write_inputs(tmp_path, 1), kind, plan=plan)

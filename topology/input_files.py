@@ -1,0 +1,50 @@
+"""The input of a topology, read as its spouts read it: for the oracle, and for plans that are built from a sample."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from operators.injected_input import InjectedQueries, injected_objects
+from streams.object_files import read_objects
+from streams.prepared import load_vocabulary
+from streams.query_files import read_queries
+from streams.query_ledger import QueryLedger
+from streams.vocabulary import Encoder, Vocabulary
+from topology.amendments import source_of
+from topology.declaration import Topology
+from topology.validation import make_operator
+from topology.wiring import answers_of
+
+__all__ = ["read_input", "vocabulary_of"]
+
+
+def vocabulary_of(topology: Topology) -> Vocabulary:
+    """Return the vocabulary that a topology's keywords are numbered by."""
+    folder = topology.settings.vocabulary
+    return load_vocabulary(folder) if folder is not None else Vocabulary()
+
+
+def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iterator[Any], Iterator[Any]]:
+    """Return readers of all objects and of all query operations, injections applied."""
+    settings = topology.settings
+    encoder = encoder or Encoder(vocabulary_of(topology))
+    objects = make_operator(source_of(topology, "leads"), topology)
+    queries = make_operator(source_of(topology, "follows"), topology)
+    chunks = read_objects(_paths(objects.path), space=settings.space, encoder=encoder, dynamic=objects.dynamic)
+
+    def queries_read() -> Iterator[Any]:
+        return read_queries(
+            _paths(queries.path),
+            space=settings.space,
+            metric=settings.metric,
+            encoder=Encoder(encoder.vocabulary),
+            ledger=QueryLedger(),
+            answers=answers_of(topology) or None,
+        )
+
+    merged = InjectedQueries(queries_read, queries_read, topology.injections, settings.space)
+    return injected_objects(chunks, topology.injections, settings.space, encoder), iter(merged)
+
+
+def _paths(path: Path | tuple[Path, ...]) -> list[Path]:
+    return list(path) if isinstance(path, tuple) else [path]

@@ -1,0 +1,62 @@
+"""The plan of a topology: loaded from a file, or built in this process from a sample at the start of the input."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from partitioners.plan import Plan
+from streams.batches import ObjectBatch, QueryBatch
+from streams.errors import DeclarationError
+from topology.declaration import Topology
+from topology.input_files import read_input
+from topology.plan_request import EVALUATOR, is_automatic, needs_plan, plan_path
+
+__all__ = ["plan_of"]
+
+SAMPLE_OBJECTS, SAMPLE_QUERIES = 50_000, 50_000
+
+
+def plan_of(topology: Topology) -> Plan | None:
+    """Return the plan that the routers follow, or None where no operator needs one."""
+    if not needs_plan(topology):
+        return None
+    import partitioners.registry  # noqa: F401  # makes all classes of plans known; with their kernels, so not earlier
+    from partitioners.plan import load
+
+    settings = topology.settings
+    workers = topology.component(EVALUATOR).parallelism
+    plan = _built(topology, workers) if is_automatic(topology) else load(plan_path(topology))
+    if plan.workers != workers or plan.space != settings.space:
+        raise DeclarationError(
+            f"the plan is for {plan.workers} workers in the space {list(plan.space.as_tuple())}, but the topology has "
+            f"{workers} evaluators in {list(settings.space.as_tuple())}; build the plan again, or change the topology",
+            ("topology", "plan"),
+        )
+    return plan
+
+
+def _built(topology: Topology, workers: int) -> Plan:
+    from partitioners.registry import build_plan
+    from partitioners.statistics import Statistics
+
+    asked = topology.settings.partitioner
+    assert asked is not None
+    objects, queries = read_input(topology)
+    statistics = Statistics.of_batches(
+        ObjectBatch.concat([ObjectBatch.empty(), *_first(objects, SAMPLE_OBJECTS)]),
+        QueryBatch.concat([QueryBatch.empty(), *_first(queries, SAMPLE_QUERIES)]),
+        topology.settings.space,
+        metric=topology.settings.metric,
+        side=asked.side,
+    )
+    return build_plan(asked.kind, statistics, workers, **asked.options)
+
+
+def _first(chunks: Iterator[Any], rows: int) -> list[Any]:
+    """Return the first rows of a reader."""
+    found, left = [], rows
+    for chunk in chunks:
+        found.append(chunk.batch.slice(0, left))
+        left -= len(found[-1])
+        if left <= 0:
+            break
+    return found
