@@ -5,7 +5,7 @@ together (proportional set size, so that shared pages count once). The baseline 
 """
 
 import csv
-import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,7 +43,7 @@ def run(options: Options) -> Report:
 
 
 def _run(options: Options, work: Path) -> Report:
-    sizes = (50_000, 100_000) if options.quick else (*GROWTH, LARGEST)
+    sizes: tuple[int, ...] = (50_000, 100_000) if options.quick else (*GROWTH, LARGEST)
     figures: dict[str, float] = {}
     rows = []
     middle = sizes[1]
@@ -53,9 +53,9 @@ def _run(options: Options, work: Path) -> Report:
     for size in sizes:
         raw = write_raw(work / "raw", size, options.seed)
         figures |= _prepared(raw, work / f"prepared-{size}", _named(size))
-        _remove(work / "raw")
+        shutil.rmtree(work / "raw")
         if size != middle:
-            _remove(work / f"prepared-{size}")
+            shutil.rmtree(work / f"prepared-{size}")
     for name in [_named(size) for size in sizes] or ["given"]:
         seconds, memory = figures[f"prepare_{name}_s"], figures[f"prepare_{name}_gb"]
         rows.append([f"prepare {name}", f"{seconds:.1f} s", f"{memory:.2f} GB"])
@@ -174,14 +174,7 @@ def _baseline(raw: Path) -> float:
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     rank = {word: place for place, word in enumerate(ranked)}
     rows = sorted((ts, key, x, y, sorted(rank[word] for word in words)) for key, (ts, x, y, words) in objects.items())
-    json.dumps(rows[:1])
     return len(rows) / (time.perf_counter() - start)
-
-
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _step(name: str, *arguments: str) -> None:
