@@ -62,9 +62,7 @@ def synthetic_queries(count: int, seed: int) -> QueryBatch:
     return QueryBatch.concat(parts)
 
 
-def drawn_queries(
-    objects: ObjectBatch, count: int, seed: int, wide: float, high: float, first: int = 0
-) -> QueryBatch:
+def drawn_queries(objects: ObjectBatch, count: int, seed: int, wide: float, high: float, first: int = 0) -> QueryBatch:
     """Return registrations drawn from objects with keywords: a rectangle around the place, 1 to 3 of the keywords."""
     random = np.random.default_rng([seed, first, count])
     lengths = np.diff(objects.kw_off)

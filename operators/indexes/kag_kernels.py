@@ -381,6 +381,30 @@ def _take_from_row(
 
 
 @kernel
+def _hint(i: Int, words: Slots, box: Slots, directory: Slots, groups: Slots, cells: Slots, postings: Postings) -> None:
+    """Ask for what the next postings of a batch will touch: the further ahead, the earlier the stage."""
+    last = words.shape[0] - 1
+    prefetch(directory, words[min(i + 16, last)])
+    prefetch(groups, 8 * np.int64(directory[words[min(i + 11, last)]]))
+    for ahead in (7, 3):
+        n = min(i + ahead, last)
+        g = np.int64(directory[words[n]])
+        if g < 0:
+            continue
+        side, base = np.int64(groups[g, SIDE]), np.int64(groups[g, BASE])
+        if side > 1:
+            column = ((box[n, 0] + ((box[n, 2] - box[n, 0]) >> 1)) * side) >> 16
+            row = ((box[n, 1] + ((box[n, 3] - box[n, 1]) >> 1)) * side) >> 16
+            base += row * (side + 2) + 1 + column
+            if ahead == 7:
+                prefetch(cells, base)
+            else:
+                prefetch(postings, 4 * np.int64(cells[base]))
+        elif ahead == 7:
+            prefetch(postings, 4 * base)
+
+
+@kernel
 def add(
     start: Int,
     slots: Slots,
@@ -404,8 +428,7 @@ def add(
     `box` rows are low x, low y, high x, high y in quanta. Where the room is not enough, `state` says what is needed.
     """
     for i in range(start, slots.shape[0]):
-        if i + 8 < slots.shape[0]:
-            prefetch(directory, words[i + 8])
+        _hint(i, words, box, directory, groups, cells, postings)
         wide, high = box[i, 2] - box[i, 0], box[i, 3] - box[i, 1]
         size_class = 0
         while (1 << size_class) <= max(wide, high):
@@ -468,6 +491,7 @@ def discard(
 ) -> Int:
     """Take postings out from `start` on; return how many are out: all, or as many as there is room to lay out anew."""
     for i in range(start, slots.shape[0]):
+        _hint(i, words, box, directory, groups, cells, postings)
         wide, high = box[i, 2] - box[i, 0], box[i, 3] - box[i, 1]
         size_class = 0
         while (1 << size_class) <= max(wide, high):

@@ -25,6 +25,9 @@ _LOW16 = np.uint32(0xFFFF)
 _SHIFT = np.uint32(16)
 _ONE = np.uint32(1)
 
+#: Runs up to this length are read with branches: most of their postings are far away, which is easy to guess.
+SHORT_RUN = 12
+
 
 @kernel
 def _fits(
@@ -123,14 +126,35 @@ def _settle(
                 stamp[word] = now
                 tag_stamp[word if word < EXACT_TAGS else EXACT_TAGS | (word & (EXACT_TAGS - 1))] = now
         examined[i] += last - first
+        if last - first <= SHORT_RUN:
+            for p in range(np.uint64(first), np.uint64(last)):
+                edge_x, edge_y = postings[p, 0], postings[p, 1]
+                from_x, from_y = np.uint32(at_x - (edge_x & _LOW16)), np.uint32(at_y - (edge_y & _LOW16))
+                wide, high = np.uint32(edge_x >> _SHIFT), np.uint32(edge_y >> _SHIFT)
+                if (from_x <= wide) & (from_y <= high):
+                    tags = postings[p, 3]
+                    if tag_stamp[tags & _LOW16] == now and tag_stamp[tags >> _SHIFT] == now:
+                        entry = postings[p, 2]
+                        certain = (from_x - _ONE < wide - _ONE) & (from_y - _ONE < high - _ONE) & (entry < _VERIFY)
+                        slot = np.int64(entry & _SLOT)
+                        if certain or _fits(
+                            slot, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits, kw, pool, haversine
+                        ):
+                            out[found] = slot
+                            found += 1
+            ends[i] = found
+            continue
+        # In a long run a match is a coin toss, and a wrong guess costs more than the whole test: no branches here.
         for p in range(np.uint64(first), np.uint64(last)):
             edge_x, edge_y, tags, entry = postings[p, 0], postings[p, 1], postings[p, 3], postings[p, 2]
             from_x, from_y = np.uint32(at_x - (edge_x & _LOW16)), np.uint32(at_y - (edge_y & _LOW16))
             wide, high = np.uint32(edge_x >> _SHIFT), np.uint32(edge_y >> _SHIFT)
-            # Without branches: whether a candidate matches is a coin toss, and a wrong guess costs more than the rest.
-            if not ((from_x <= wide) & (from_y <= high)):
-                continue
-            hit = (tag_stamp[tags & _LOW16] == now) & (tag_stamp[tags >> _SHIFT] == now)
+            hit = (
+                (from_x <= wide)
+                & (from_y <= high)
+                & (tag_stamp[tags & _LOW16] == now)
+                & (tag_stamp[tags >> _SHIFT] == now)
+            )
             certain = (from_x - _ONE < wide - _ONE) & (from_y - _ONE < high - _ONE) & (entry < _VERIFY)
             slot = np.int64(entry & _SLOT)
             out[found] = slot

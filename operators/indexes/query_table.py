@@ -104,10 +104,14 @@ def _gather(slots: Slots, kw: Slots, pool: Slots, off: Slots, out: Slots) -> Non
 
 
 @kernel
-def _rows(slots: Slots, shape: Floats, out: Floats) -> None:
+def _rows(slots: Slots, shape: Floats, kw: Slots, traits: NDArray[np.uint8], out: Floats) -> None:
+    """Copy the shapes of rows; the rest of the rows, which the caller needs next, is asked for as well."""
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
-            prefetch(shape, 4 * np.int64(slots[i + _AHEAD]))
+            ahead = np.int64(slots[i + _AHEAD])
+            prefetch(shape, 4 * ahead)
+            prefetch(kw, 3 * ahead)
+            prefetch(traits, ahead)
         for k in range(4):
             out[i, k] = shape[slots[i], k]
 
@@ -177,7 +181,7 @@ class QueryTable:
     def bounds(self, slots: Slots) -> Floats:
         """Return a box for each query that contains every point it can match."""
         shape = np.empty((len(slots), 4))
-        _rows(slots, self.shape, shape)
+        _rows(slots, self.shape, self.kw, self.traits, shape)
         return region_box(self.traits[slots] & KIND, shape, self.space, self.metric)
 
     def batch(self, slots: Slots) -> QueryBatch:

@@ -1,0 +1,112 @@
+"""KAG's grids: they follow the number of postings, and their blocks are used again."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from range_model import PlainObject, PlainQuery, object_batch, pairs_of, query_batch
+
+from operators.indexes import make_range_index
+from operators.indexes.kag_kernels import (
+    CELLS_TOP,
+    COUNT,
+    POSTINGS_TOP,
+    SIDE,
+    UNUSED,
+    _class_of,
+    _size_of,
+    quantise,
+)
+from streams.geometry import REGION_RECT, Rect
+
+SPACE = Rect(0.0, 0.0, 1.0, 1.0)
+
+
+def squares(numbers, seed, side=0.01, keywords=(1,)):
+    random = Random(seed)
+    return [
+        PlainQuery(
+            n, REGION_RECT, (x := random.random(), y := random.random(), x + side, y + side), frozenset(keywords)
+        )
+        for n in numbers
+    ]
+
+
+def groups_of(index):
+    """Return (postings, side) of each group in use."""
+    groups = index._structure._groups[: index._structure._state[2]]
+    return [(int(g[COUNT]), int(g[SIDE])) for g in groups if g[COUNT] > 0]
+
+
+@pytest.mark.parametrize("size", [*range(1, 70), 1000, 4097, 100_000])
+def test_block_classes_have_room_and_little_to_spare(size):
+    """The smallest class with room is at most a quarter too large."""
+    block = _size_of(_class_of(size))
+    assert size <= block <= size * 1.25 + 1
+    assert _class_of(block) == _class_of(size)
+
+
+def test_quanta_are_monotone_and_stay_in_the_space():
+    """Values in order have quanta in order, and what lies outside becomes the border."""
+    values = np.sort(np.concatenate([np.random.default_rng(1).uniform(-0.2, 1.2, 1000), [-np.inf, 0.0, 1.0, np.inf]]))
+    out = np.empty(len(values), np.int32)
+    quantise(values, 0.0, 65536.0, out)
+    assert (np.diff(out) >= 0).all()
+    assert out[0] == 0
+    assert out[-1] == 65535
+
+
+def test_grid_of_a_keyword_follows_its_postings():
+    """A short list becomes a grid, the grid grows finer with its postings and turns into a list again."""
+    index = make_range_index("kag", SPACE)
+    index.insert(query_batch(squares(range(8), 1)))
+    assert groups_of(index) == [(8, 1)]
+    index.insert(query_batch(squares(range(8, 2000), 2)))
+    [(count, side)] = groups_of(index)
+    assert count == 2000
+    assert side * side >= 2000
+    index.remove(np.arange(2, 2000))
+    assert groups_of(index) == [(2, 1)]
+    index.remove(np.arange(2))
+    assert groups_of(index) == []
+
+
+def test_sizes_of_one_keyword_have_grids_of_their_own():
+    """Tiny and space-filling queries with one keyword do not spoil each other's cells, and both are found."""
+    index = make_range_index("kag", SPACE)
+    index.insert(query_batch(squares(range(500), 1, side=0.001)))
+    index.insert(
+        query_batch([PlainQuery(n, REGION_RECT, (0.0, 0.0, 1.0, 1.0), frozenset([1])) for n in range(500, 520)])
+    )
+    assert sorted(count for count, _ in groups_of(index)) == [20, 500]
+    index.match(object_batch([PlainObject(0.5, 0.5, frozenset([1]))]))
+    assert index.cost().matches >= 20
+    assert index.cost().candidates < 60
+
+
+def test_blocks_are_used_again_under_churn():
+    """Queries that come and go in turn need no more room than at the height of the first round."""
+    index = make_range_index("kag", SPACE)
+    index.insert(query_batch(squares(range(3000), 1, keywords=[1])))
+    state, tops = index._structure._state, []
+    for round_ in range(1, 40):
+        index.remove(np.arange((round_ - 1) * 3000, round_ * 3000)[::2])
+        index.remove(np.arange((round_ - 1) * 3000, round_ * 3000)[1::2])
+        index.insert(query_batch(squares(range(round_ * 3000, (round_ + 1) * 3000), round_)))
+        tops.append((int(state[POSTINGS_TOP]), int(state[CELLS_TOP])))
+    assert tops[-1][0] <= 1.1 * tops[9][0]
+    assert tops[-1][1] == tops[9][1]
+    assert 0 <= state[UNUSED] < state[POSTINGS_TOP]
+
+
+def test_words_beyond_the_exact_tags_are_verified():
+    """With more words than tags, words that share a tag are told apart by the table."""
+    index = make_range_index("kag", SPACE)
+    words = range(10, 80_010)
+    index.insert(query_batch([PlainQuery(n, REGION_RECT, (0.0, 0.0, 1.0, 1.0), frozenset([n])) for n in words]))
+    pairs = [(2_000_000 + n, frozenset([n, 80_009])) for n in (79_000, 79_000 - 32_768, 50)]
+    index.insert(query_batch([PlainQuery(number, REGION_RECT, (0.4, 0.4, 0.6, 0.6), kw) for number, kw in pairs]))
+    objects = [PlainObject(0.5, 0.5, kw) for _, kw in pairs] + [PlainObject(0.5, 0.5, frozenset([80_009]))]
+    found = pairs_of(index.match(object_batch(objects)))
+    assert [pair for pair in found if pair[1] >= 2_000_000] == [(i, number) for i, (number, _) in enumerate(pairs)]
+    assert len(found) == 7 + 3

@@ -1,0 +1,102 @@
+"""The parts behind range indexes: ledger, words and expiry."""
+
+import numpy as np
+import pytest
+
+from operators.indexes.expiry import Expiry
+from operators.indexes.ledger import Ledger
+from operators.indexes.words import Words
+from streams.batches import FOREVER
+
+
+def admitted(numbers, ts=0, end=FOREVER):
+    ledger = Ledger()
+    numbers = np.array(numbers, np.int64)
+    return ledger, ledger.admit(numbers, np.full(len(numbers), ts), np.full(len(numbers), end))
+
+
+def test_ledger_finds_what_it_holds_and_nothing_else():
+    """Numbers lead to their slots, removed ones to nothing, and slots are used again."""
+    ledger, slots = admitted(range(0, 3000, 3))
+    assert ledger.find(np.arange(0, 3000, 3)).tolist() == slots.tolist()
+    assert (ledger.find(np.array([1, 2, 3001, -7])) == -1).all()
+    gone = ledger.withdraw(np.array([0, 3, 3, 999_999]))
+    assert gone.tolist() == slots[:2].tolist()
+    assert ledger.find(np.array([0, 3, 6])).tolist() == [-1, -1, slots[2]]
+    ledger.recycle(gone)
+    again = ledger.admit(np.array([77, 78, 79]), np.zeros(3, np.int64), np.full(3, FOREVER))
+    assert sorted(again.tolist()) == sorted([*gone.tolist(), 1000])
+    assert ledger.live == 1001
+
+
+@pytest.mark.parametrize("far", [2**40, -(2**40)])
+def test_ledger_widens_when_values_do_not_fit(far):
+    """Numbers and times far from the first ones are kept exactly, and so are those from before."""
+    ledger, slots = admitted([5, 6], ts=10, end=20)
+    narrow = ledger.nbytes
+    more = ledger.admit(np.array([far]), np.array([far + 1]), np.array([FOREVER]))
+    everything = np.concatenate([slots, more])
+    assert ledger.numbers_of(everything).tolist() == [5, 6, far]
+    assert ledger.starts_of(everything).tolist() == [10, 10, far + 1]
+    assert ledger.ends_of(everything).tolist() == [20, 20, FOREVER]
+    assert ledger.find(np.array([5, far])).tolist() == [slots[0], more[0]]
+    assert ledger.nbytes > narrow
+
+
+def test_ledger_tells_who_lives_at_each_time():
+    """A lifetime includes its start and excludes its end, also for times far outside of the narrow range."""
+    ledger, slots = admitted([1, 2], ts=100, end=200)
+    times = np.array([-(2**50), 99, 100, 199, 200, 2**50])
+    off = np.arange(0, 13, 2)
+    found, numbers = ledger.living(off, np.tile(slots, 6), times)
+    assert np.diff(found).tolist() == [0, 0, 2, 2, 0, 0]
+    assert numbers.tolist() == [1, 2, 1, 2]
+
+
+def test_words_are_numbered_counted_and_freed():
+    """A word keeps its number while it is used and gives it back with its last use."""
+    words = Words()
+    first = words.number(np.array([2**62, 7, 2**62]))
+    assert first.tolist() == [1, 2, 1]
+    assert words.uses[1] == 2
+    words.release(np.array([1, 0, -1], np.int32))
+    assert len(words) == 2
+    words.release(np.array([1], np.int32))
+    assert len(words) == 1
+    off, known = words.known(np.array([0, 2, 3], np.int32), np.array([7, 2**62, 7]))
+    assert off.tolist() == [0, 1, 2]
+    assert known[:2].tolist() == [2, 2]
+    assert words.number(np.array([9])).tolist() == [1]
+
+
+def test_words_survive_collisions_and_shrink():
+    """Tens of thousands of words come and go; those that stay are found, and the hash shrinks."""
+    words = Words()
+    ids = np.random.default_rng(2).permutation(60_000) * 977
+    numbers = words.number(ids)
+    large = words.nbytes
+    words.release(numbers[100:])
+    off, known = words.known(np.array([0, len(ids)], np.int32), ids)
+    assert off[1] == 100
+    assert sorted(known[:100].tolist()) == sorted(numbers[:100].tolist())
+    assert words.nbytes < large
+
+
+def test_expiry_names_every_query_that_has_ended():
+    """Ends come in any order, also below what has been looked at already, and none is missed."""
+    random = np.random.default_rng(4)
+    ledger, expiry = Ledger(), Expiry()
+    ends, gone = {}, set()
+    for now in range(0, 4000, 7):
+        numbers = np.arange(len(ends), len(ends) + 20)
+        end = now + random.integers(0, 3000, 20)
+        end[::5] = FOREVER
+        ledger.admit(numbers, np.full(20, now), end)
+        expiry.note(numbers, end)
+        ends.update(zip(numbers.tolist(), end.tolist(), strict=True))
+        named = set(expiry.ended(now, ledger).tolist()) - gone
+        due = {n for n, e in ends.items() if e <= now} - gone
+        assert due <= named
+        ledger.withdraw(np.array(sorted(due), np.int64))
+        gone |= due
+    assert len(gone) > 5000
