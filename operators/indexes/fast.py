@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes import list_kernels
-from operators.indexes.kag_kernels import quantise
-from operators.indexes.keyed_lists import KeyedLists, postings_of
+from operators.indexes.keyed_lists import KeyedLists
+from operators.indexes.quanta import boxes_in_quanta, places_in_quanta
 from operators.indexes.query_table import QueryTable
 from operators.indexes.structure import Bounds, Found, Probe
 from streams.errors import DeclarationError
@@ -20,7 +20,6 @@ from streams.errors import DeclarationError
 __all__ = ["Fast"]
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
 #: Queries that are filed at a time when the lists are written anew.
@@ -62,9 +61,8 @@ class Fast:
             box = np.empty((len(table.traits), 4), np.uint16)
             box[: len(self._box)] = self._box
             self._box = box
-        for i in range(4):
-            self._box[slots, i] = self._quanta(bounds[:, i], i % 2)
-        places, words = postings_of(slots, table)
+        self._box[slots] = boxes_in_quanta(bounds, table.space)
+        places, words = table.postings(slots)
         slots = slots[places]
         done = 0
         while done < len(slots) or lists.state[list_kernels.STACK_TOP] > 0:
@@ -92,7 +90,7 @@ class Fast:
     def probe(self, objects: Probe) -> Found:
         """Match objects."""
         table, lists = self._table, self._lists
-        x, y = self._quanta(objects.x, 0), self._quanta(objects.y, 1)
+        x, y = places_in_quanta(objects.x, objects.y, table.space)
         longest = int(np.diff(objects.word_off).max(initial=0))
         keys = np.empty(4 * (longest + 1) * (self._levels + 1), np.int64)
         stack = np.empty((2 * longest + 8, 2), np.int32)
@@ -107,10 +105,3 @@ class Fast:
             return done
 
         return lists.probe(table.words.top, len(objects.x), run)
-
-    def _quanta(self, values: Floats, axis: int) -> Slots:
-        space = self._table.space
-        low, high = (space.min_x, space.max_x) if axis == 0 else (space.min_y, space.max_y)
-        out = np.empty(len(values), np.int32)
-        quantise(np.ascontiguousarray(values), low, 65536 / (high - low), out)
-        return out

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes import list_kernels
-from operators.indexes.keyed_lists import KeyedLists, postings_of
+from operators.indexes.keyed_lists import KeyedLists
 from operators.indexes.query_table import QueryTable
 from operators.indexes.structure import Bounds, Found, Probe
 from partitioners.fine_grid import FineGrid
@@ -51,7 +51,7 @@ class GI2:
         side, lists = self._grid.columns, self._lists
         low, high = self._grid.cells_of(bounds[:, 0], bounds[:, 1]), self._grid.cells_of(bounds[:, 2], bounds[:, 3])
         span = np.column_stack([low % side, low // side, high % side, high // side]).astype(np.int32)
-        places, words = postings_of(slots, self._table)
+        places, words = self._table.postings(slots)
         slots, span = slots[places], np.ascontiguousarray(span[places])
         done = 0
         while done < len(slots):

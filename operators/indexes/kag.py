@@ -25,14 +25,14 @@ from operators.indexes.kag_kernels import (
     STATE_SIZE,
 )  # fmt: skip
 from operators.indexes.kag_probe import probe
-from operators.indexes.query_table import ANY, QueryTable
+from operators.indexes.quanta import boxes_in_quanta, places_in_quanta
+from operators.indexes.query_table import QueryTable
 from operators.indexes.structure import Bounds, Found, Probe
 from streams.errors import DeclarationError
 
 __all__ = ["Kag"]
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Postings = NDArray[np.uint32]
 
@@ -121,7 +121,7 @@ class Kag:
             self._stamp[:] = 0
             self._tag_stamp[:] = 0
             self._tick = 1
-        x, y = self._quanta(objects.x, objects.y)
+        x, y = places_in_quanta(objects.x, objects.y, table.space)
         off, examined = np.zeros(count + 1, np.int64), np.empty(count, np.int64)
         done = 0
         while done < count:
@@ -140,24 +140,9 @@ class Kag:
 
     def _postings_of(self, slots: Slots, bounds: Bounds) -> tuple[Slots, Slots, Slots]:
         """Return slot, word and box of each posting: one for a query, or one for each word where any will do."""
-        space = self._table.space
-        per_x, per_y = 65536 / (space.max_x - space.min_x), 65536 / (space.max_y - space.min_y)
-        box = np.empty((len(slots), 4), np.int32)
-        kag_kernels.quantise_boxes(np.ascontiguousarray(bounds), space.min_x, space.min_y, per_x, per_y, box)
-        either = np.flatnonzero(self._table.traits[slots] & ANY)
-        if not len(either):
-            return slots, np.ascontiguousarray(self._table.kw[slots, 0]), box
-        off, words = self._table.words_of(slots[either])
-        places = np.concatenate([np.delete(np.arange(len(slots)), either), np.repeat(either, np.diff(off))])
-        words = np.concatenate([self._table.kw[np.delete(slots, either), 0], words])
-        return slots[places], words, box[places]
-
-    def _quanta(self, x: Floats, y: Floats) -> tuple[Slots, Slots]:
-        space = self._table.space
-        out = np.empty(len(x), np.int32), np.empty(len(x), np.int32)
-        kag_kernels.quantise(np.ascontiguousarray(x), space.min_x, 65536 / (space.max_x - space.min_x), out[0])
-        kag_kernels.quantise(np.ascontiguousarray(y), space.min_y, 65536 / (space.max_y - space.min_y), out[1])
-        return out
+        box = boxes_in_quanta(bounds, self._table.space)
+        places, words = self._table.postings(slots)
+        return (slots, words, box) if len(places) == len(slots) else (slots[places], words, box[places])
 
     def _grow_words(self) -> None:
         top = self._table.words.top

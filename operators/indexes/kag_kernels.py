@@ -11,10 +11,9 @@ cells       int32, one run of side + 2 for each row of a grid: capacity, then st
             The postings of a row are one run, cell after cell, so that neighbouring cells are read in one sweep
 state       int64: see the constants
 
-A quantum is 1/65536 of the space's width or height, and quanta(v) is monotone. So ``low <= x <= high`` implies the same
-in quanta (the filter misses nothing), and strictly between in quanta implies strictly between in float64 (most matches need no
-look at the table). A posting is filed by its centre c in quanta; with h the largest half extent in the group, every match of an
-object at X has its centre within X - h .. X + h, and the cells of these bounds enclose it because (v * side) >> 16 is monotone.
+Coordinates are in quanta (see `operators.indexes.quanta`). A posting is filed by its centre; with h the largest half
+extent in the group, every match of an object at X has its centre within X - h .. X + h, and the cells of these bounds
+enclose it because (v * side) >> 16 is monotone.
 """
 
 from typing import Any
@@ -59,27 +58,6 @@ MOST_ROWS = 17 * 512
 
 #: Postings that a posting may find in its own cell on average before the grid grows finer.
 CROWDED = 12
-
-
-@kernel
-def _quanta(value: Any, low: Any, per_unit: Any) -> Int:
-    scaled = (value - low) * per_unit
-    return 0 if not scaled >= 1.0 else 65535 if scaled >= 65535.0 else int(scaled)
-
-
-@kernel
-def quantise(values: Floats, low: float, per_unit: float, out: Slots) -> None:
-    """Write each value in quanta of the space, what lies outside as the nearest border."""
-    for i in range(values.shape[0]):
-        out[i] = _quanta(values[i], low, per_unit)
-
-
-@kernel
-def quantise_boxes(boxes: Floats, low_x: float, low_y: float, per_x: float, per_y: float, out: Slots) -> None:
-    """Write the four bounds of each box in quanta."""
-    for i in range(boxes.shape[0]):
-        out[i, 0], out[i, 2] = _quanta(boxes[i, 0], low_x, per_x), _quanta(boxes[i, 2], low_x, per_x)
-        out[i, 1], out[i, 3] = _quanta(boxes[i, 1], low_y, per_y), _quanta(boxes[i, 3], low_y, per_y)
 
 
 @kernel
@@ -406,23 +384,10 @@ def _hint(i: Int, words: Slots, box: Slots, directory: Slots, groups: Slots, cel
 
 @kernel
 def add(
-    start: Int,
-    slots: Slots,
-    words: Slots,
-    box: Slots,
-    tags: Postings,
-    verify: NDArray[np.bool_],
-    directory: Slots,
-    groups: Slots,
-    cells: Slots,
-    postings: Postings,
-    free: Slots,
-    free_cells: Slots,
-    state: Ints,
-    per_posting: float,
-    most_per_posting: float,
-    list_length: Int,
-) -> Int:
+    start: Int, slots: Slots, words: Slots, box: Slots, tags: Postings, verify: NDArray[np.bool_], directory: Slots,
+    groups: Slots, cells: Slots, postings: Postings, free: Slots, free_cells: Slots, state: Ints, per_posting: float,
+    most_per_posting: float, list_length: Int,
+) -> Int:  # fmt: skip
     """File postings from `start` on; return how many are filed: all, or as many as there is room for.
 
     `box` rows are low x, low y, high x, high y in quanta. Where the room is not enough, `state` says what is needed.
@@ -474,21 +439,10 @@ def add(
 
 @kernel
 def discard(
-    start: Int,
-    slots: Slots,
-    words: Slots,
-    box: Slots,
-    directory: Slots,
-    groups: Slots,
-    cells: Slots,
-    postings: Postings,
-    free: Slots,
-    free_cells: Slots,
-    state: Ints,
-    per_posting: float,
-    most_per_posting: float,
+    start: Int, slots: Slots, words: Slots, box: Slots, directory: Slots, groups: Slots, cells: Slots,
+    postings: Postings, free: Slots, free_cells: Slots, state: Ints, per_posting: float, most_per_posting: float,
     list_length: Int,
-) -> Int:
+) -> Int:  # fmt: skip
     """Take postings out from `start` on; return how many are out: all, or as many as there is room to lay out anew."""
     for i in range(start, slots.shape[0]):
         _hint(i, words, box, directory, groups, cells, postings)

@@ -31,18 +31,9 @@ SHORT_RUN = 12
 
 @kernel
 def _fits(
-    slot: Int,
-    word: Int,
-    x: float,
-    y: float,
-    tick: Int,
-    stamp: Slots,
-    shape: Floats,
-    traits: Any,
-    kw: Slots,
-    pool: Slots,
-    haversine: bool,
-) -> Any:
+    slot: Int, word: Int, x: float, y: float, tick: Int, stamp: Slots, shape: Floats, traits: Any, kw: Slots,
+    pool: Slots, haversine: bool,
+) -> Any:  # fmt: skip
     """Verify a candidate exactly; one that any keyword finds counts under the first of its words that is present."""
     kind = traits[slot] & 3
     if kind == 1:
@@ -69,32 +60,11 @@ def _fits(
 
 @kernel
 def _settle(
-    runs: Int,
-    x: Slots,
-    y: Slots,
-    exact_x: Floats,
-    exact_y: Floats,
-    word_off: Ints,
-    words: Slots,
-    tick: Int,
-    cells: Slots,
-    postings: Postings,
-    shape: Floats,
-    traits: Any,
-    kw: Slots,
-    pool: Slots,
-    haversine: bool,
-    stamp: Slots,
-    tag_stamp: Slots,
-    run_first: Ints,
-    run_last: Ints,
-    run_object: Slots,
-    run_word: Slots,
-    out: Slots,
-    found: Int,
-    ends: Ints,
-    examined: Ints,
-) -> Int:
+    runs: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
+    cells: Slots, postings: Postings, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
+    stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots, run_word: Slots, out: Slots,
+    found: Int, ends: Ints, examined: Ints,
+) -> Int:  # fmt: skip
     """Read the runs and verify their postings; return the new number of matches, or -1 where `out` is full."""
     kept = 0
     for z in range(runs):
@@ -167,33 +137,11 @@ def _settle(
 
 @kernel
 def probe(
-    start: Int,
-    x: Slots,
-    y: Slots,
-    exact_x: Floats,
-    exact_y: Floats,
-    word_off: Ints,
-    words: Slots,
-    tick: Int,
-    directory: Slots,
-    groups: Slots,
-    cells: Slots,
-    postings: Postings,
-    shape: Floats,
-    traits: Any,
-    kw: Slots,
-    pool: Slots,
-    haversine: bool,
-    stamp: Slots,
-    tag_stamp: Slots,
-    run_first: Ints,
-    run_last: Ints,
-    run_object: Slots,
-    run_word: Slots,
-    out: Slots,
-    off: Ints,
-    examined: Ints,
-) -> Int:
+    start: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
+    directory: Slots, groups: Slots, cells: Slots, postings: Postings, shape: Floats, traits: Any, kw: Slots,
+    pool: Slots, haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots,
+    run_word: Slots, out: Slots, off: Ints, examined: Ints,
+) -> Int:  # fmt: skip
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
 
     ``off[i + 1]`` becomes the end of object i's matches in `out`; object i is stamped as ``tick + i``. A run is noted as

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from operators.indexes import list_kernels
 from operators.indexes.list_kernels import ARENA_TOP, MOST_NEW_NODES, NEED_ARENA, NODES_TOP, STATE_SIZE
-from operators.indexes.query_table import ANY, QueryTable
+from operators.indexes.query_table import QueryTable
 from operators.indexes.structure import Found
 
 __all__ = ["KeyedLists"]
@@ -87,18 +87,6 @@ class KeyedLists:
                 self._out = _grown(self._out, int(off[done]), len(self._out))
         self._tick += count
         return Found(off, self._out[: off[-1]], examined)
-
-
-def postings_of(slots: Slots, table: QueryTable) -> tuple[Ints, Slots]:
-    """Return for each posting the place of its query in `slots`, and its word: the first, or all where any will do."""
-    either = np.flatnonzero(table.traits[slots] & ANY)
-    places = np.arange(len(slots))
-    if not len(either):
-        return places, np.ascontiguousarray(table.kw[slots, 0])
-    off, words = table.words_of(slots[either])
-    single = np.delete(places, either)
-    places = np.concatenate([single, np.repeat(either, np.diff(off))])
-    return places, np.concatenate([table.kw[slots[single], 0], words])
 
 
 def _grown(array: NDArray[Any], used: int, needed: int = MOST_NEW_NODES) -> NDArray[Any]:

@@ -2,7 +2,8 @@
 
 A slot is a row of the index's tables, used again after its query has gone. Numbers and times are kept as 32-bit
 distances from the first one seen for as long as they fit (2^31 ms are 24 days), as 64-bit values from then on; ends are
-kept from the first query on that has one. So a query takes eight or twelve bytes here instead of 24. The map from numbers to slots is a flat hash of slots; the key is in the slot's row.
+kept from the first query on that has one. So a query takes eight or twelve bytes here instead of 24. The map from
+numbers to slots is a flat hash of slots; the key is in the slot's row.
 """
 
 from typing import Any
@@ -98,17 +99,9 @@ def _spans(numbers: Ints, ts: Ints, end: Ints) -> Any:
 
 @kernel
 def _write(
-    slots: Slots,
-    numbers: Ints,
-    ts: Ints,
-    end: Ints,
-    number: Any,
-    start: Any,
-    stop: Any,
-    number_base: int,
-    time_base: int,
-    forever: int,
-) -> None:
+    slots: Slots, numbers: Ints, ts: Ints, end: Ints, number: Any, start: Any, stop: Any, number_base: int,
+    time_base: int, forever: int,
+) -> None:  # fmt: skip
     for i in range(slots.shape[0]):
         number[slots[i]] = numbers[i] - number_base
         start[slots[i]] = ts[i] - time_base

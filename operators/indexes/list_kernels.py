@@ -119,18 +119,9 @@ def _word(slot: Int, nth: Int, kw: Slots, pool: Slots) -> Int:
 
 @kernel
 def _fits(
-    slot: Int,
-    word: Int,
-    x: Int,
-    y: Int,
-    tick: Int,
-    stamp: Slots,
-    shape: Floats,
-    traits: Any,
-    kw: Slots,
-    pool: Slots,
+    slot: Int, word: Int, x: Int, y: Int, tick: Int, stamp: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots,
     haversine: bool,
-) -> Any:
+) -> Any:  # fmt: skip
     """Verify a candidate exactly; one that any keyword finds counts under the first of its words that is present."""
     trait = traits[slot]
     if trait & 128 != 0:
@@ -177,23 +168,9 @@ def _note(node: Int, word: Int, nodes: Slots, arena: Slots, runs: Slots, count: 
 
 @kernel
 def _settle(
-    count: Int,
-    i: Int,
-    x: Any,
-    y: Any,
-    tick: Int,
-    arena: Slots,
-    stamp: Slots,
-    shape: Floats,
-    traits: Any,
-    kw: Slots,
-    pool: Slots,
-    haversine: bool,
-    runs: Slots,
-    out: Slots,
-    found: Int,
-    examined: Ints,
-) -> Int:
+    count: Int, i: Int, x: Any, y: Any, tick: Int, arena: Slots, stamp: Slots, shape: Floats, traits: Any, kw: Slots,
+    pool: Slots, haversine: bool, runs: Slots, out: Slots, found: Int, examined: Ints,
+) -> Int:  # fmt: skip
     """Read lists and verify their queries; return the new number of matches, or -1 where `out` is full.
 
     A plain query, a rectangle with up to three keywords that must all be there, is decided here; others by `_fits`.
@@ -229,18 +206,9 @@ def _settle(
 
 @kernel
 def gi2_add(
-    start: Int,
-    slots: Slots,
-    words: Slots,
-    span: Slots,
-    side: Int,
-    most_cells: Int,
-    table: Ints,
-    nodes: Slots,
-    arena: Slots,
-    free: Slots,
-    state: Ints,
-) -> Int:
+    start: Int, slots: Slots, words: Slots, span: Slots, side: Int, most_cells: Int, table: Ints, nodes: Slots,
+    arena: Slots, free: Slots, state: Ints,
+) -> Int:  # fmt: skip
     """File postings from `start` on, each in every cell of its span; return how many are filed before room runs out.
 
     A posting that overlaps more than `most_cells` goes into the lists of everywhere, which every object reads.
@@ -270,30 +238,10 @@ def gi2_add(
 
 @kernel
 def gi2_probe(
-    start: Int,
-    x: Floats,
-    y: Floats,
-    cell: Slots,
-    side: Int,
-    word_off: Ints,
-    words: Slots,
-    tick: Int,
-    table: Ints,
-    nodes: Slots,
-    arena: Slots,
-    state: Ints,
-    shape: Floats,
-    traits: Any,
-    kw: Slots,
-    pool: Slots,
-    haversine: bool,
-    stamp: Slots,
-    keys: Ints,
-    runs: Slots,
-    out: Slots,
-    off: Ints,
-    examined: Ints,
-) -> Int:
+    start: Int, x: Floats, y: Floats, cell: Slots, side: Int, word_off: Ints, words: Slots, tick: Int, table: Ints,
+    nodes: Slots, arena: Slots, state: Ints, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
+    stamp: Slots, keys: Ints, runs: Slots, out: Slots, off: Ints, examined: Ints,
+) -> Int:  # fmt: skip
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for."""
     everywhere = np.int64(side) * side
     for i in range(start, x.shape[0]):
@@ -351,21 +299,9 @@ def _push(slot: Int, word: Int, stack: Slots, state: Ints) -> None:
 
 @kernel
 def _split(
-    node: Int,
-    mark: Int,
-    depth: Int,
-    word: Int,
-    level: Int,
-    levels: Int,
-    box: Boxes,
-    kw: Slots,
-    pool: Slots,
-    traits: Any,
-    nodes: Slots,
-    arena: Slots,
-    stack: Slots,
-    state: Ints,
-) -> None:
+    node: Int, mark: Int, depth: Int, word: Int, level: Int, levels: Int, box: Boxes, kw: Slots, pool: Slots,
+    traits: Any, nodes: Slots, arena: Slots, stack: Slots, state: Ints,
+) -> None:  # fmt: skip
     """Mark a frequent keyword's node and put those of its queries back to work that belong further down now."""
     nodes[node, MARKS] |= mark
     base, kept = np.int64(nodes[node, BASE]), 0
@@ -385,23 +321,9 @@ def _split(
 
 @kernel
 def fast_add(
-    start: Int,
-    slots: Slots,
-    words: Slots,
-    box: Boxes,
-    frequent: Int,
-    levels: Int,
-    levels_of: Slots,
-    kw: Slots,
-    pool: Slots,
-    traits: Any,
-    table: Ints,
-    nodes: Slots,
-    arena: Slots,
-    free: Slots,
-    stack: Slots,
-    state: Ints,
-) -> Int:
+    start: Int, slots: Slots, words: Slots, box: Boxes, frequent: Int, levels: Int, levels_of: Slots, kw: Slots,
+    pool: Slots, traits: Any, table: Ints, nodes: Slots, arena: Slots, free: Slots, stack: Slots, state: Ints,
+) -> Int:  # fmt: skip
     """File postings from `start` on; return how many are taken up before room runs out (the stack may hold some yet)."""
     i = start
     while i < slots.shape[0] or state[STACK_TOP] > 0:
@@ -444,32 +366,11 @@ def fast_add(
 
 @kernel
 def fast_probe(
-    start: Int,
-    x: Floats,
-    y: Floats,
-    quanta_x: Slots,
-    quanta_y: Slots,
-    word_off: Ints,
-    words: Slots,
-    tick: Int,
-    levels: Int,
-    levels_of: Slots,
-    table: Ints,
-    nodes: Slots,
-    arena: Slots,
-    shape: Floats,
-    traits: Any,
-    kw: Slots,
-    pool: Slots,
-    haversine: bool,
-    stamp: Slots,
-    keys: Ints,
-    stack: Slots,
-    runs: Slots,
-    out: Slots,
-    off: Ints,
+    start: Int, x: Floats, y: Floats, quanta_x: Slots, quanta_y: Slots, word_off: Ints, words: Slots, tick: Int,
+    levels: Int, levels_of: Slots, table: Ints, nodes: Slots, arena: Slots, shape: Floats, traits: Any, kw: Slots,
+    pool: Slots, haversine: bool, stamp: Slots, keys: Ints, stack: Slots, runs: Slots, out: Slots, off: Ints,
     examined: Ints,
-) -> Int:
+) -> Int:  # fmt: skip
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
 
     A query is filed once, under the cell of its lower left corner, and shared with the cells right of and above it:

@@ -65,14 +65,9 @@ def _arrange(off: Slots, words: Slots, uses: Slots, raw: Ints, slots: Slots, kw:
 
 @kernel
 def _file(
-    slots: Slots,
-    region: NDArray[np.uint8],
-    match_any: NDArray[np.bool_],
-    off: Slots,
-    given: Floats,
-    traits: NDArray[np.uint8],
-    shape: Floats,
-) -> None:
+    slots: Slots, region: NDArray[np.uint8], match_any: NDArray[np.bool_], off: Slots, given: Floats,
+    traits: NDArray[np.uint8], shape: Floats,
+) -> None:  # fmt: skip
     for i in range(slots.shape[0]):
         slot = slots[i]
         for k in range(4):
@@ -177,6 +172,20 @@ class QueryTable:
         words = np.empty(off[-1], np.int32)
         _gather(slots, self.kw, self.pool, off, words)
         return off, words
+
+    def postings(self, slots: Slots) -> tuple[Ints, Slots]:
+        """Return where queries hang: the place of each in `slots`, in order if there is no more to it, and the word.
+
+        A query hangs on its first word, or on each where any will do; as many postings as queries are one for each.
+        """
+        either = np.flatnonzero(self.traits[slots] & ANY)
+        places = np.arange(len(slots))
+        if not len(either):
+            return places, np.ascontiguousarray(self.kw[slots, 0])
+        off, words = self.words_of(slots[either])
+        single = np.delete(places, either)
+        places = np.concatenate([single, np.repeat(either, np.diff(off))])
+        return places, np.concatenate([self.kw[slots[single], 0], words])
 
     def bounds(self, slots: Slots) -> Floats:
         """Return a box for each query that contains every point it can match."""

@@ -15,8 +15,8 @@ from operators.indexes.kag_kernels import (
     UNUSED,
     _class_of,
     _size_of,
-    quantise,
 )
+from operators.indexes.quanta import places_in_quanta
 from streams.geometry import REGION_RECT, Rect
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
@@ -49,8 +49,7 @@ def test_block_classes_have_room_and_little_to_spare(size):
 def test_quanta_are_monotone_and_stay_in_the_space():
     """Values in order have quanta in order, and what lies outside becomes the border."""
     values = np.sort(np.concatenate([np.random.default_rng(1).uniform(-0.2, 1.2, 1000), [-np.inf, 0.0, 1.0, np.inf]]))
-    out = np.empty(len(values), np.int32)
-    quantise(values, 0.0, 65536.0, out)
+    out, _ = places_in_quanta(values, values, SPACE)
     assert (np.diff(out) >= 0).all()
     assert out[0] == 0
     assert out[-1] == 65535
