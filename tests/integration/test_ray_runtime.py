@@ -21,9 +21,6 @@ def ray_cluster():
     """One Ray instance of our own for all tests here: starting it takes seconds."""
     import ray
 
-    # Workers unpickle the declared topology, whose classes live next to the tests.
-    path = os.pathsep.join([os.path.dirname(os.path.dirname(__file__)), os.environ.get("PYTHONPATH", "")])
-    os.environ["PYTHONPATH"] = path.rstrip(os.pathsep)
     connect(None)
     yield
     ray.shutdown()

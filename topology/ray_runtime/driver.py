@@ -4,14 +4,18 @@ import logging
 import os
 import secrets
 import socket
+import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
+from pathlib import Path
 from typing import Any
 
 from partitioners.plan import pack as pack_plan
 from streams.errors import RunError
 from topology.conductor import Conductor
+from topology.declaration import Topology
 from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
 from topology.messages import Report
 from topology.ray_runtime.actor import TaskActor
@@ -38,6 +42,7 @@ import ray
 __all__ = ["RayRuntime"]
 
 LOOPBACK = "127.0.0.1"
+OUR_PACKAGES = frozenset({"streams", "partitioners", "operators", "topology", "benchmarks"})
 POLL_SECONDS = 0.2
 CLOSE_SECONDS = 30.0
 REACH_SECONDS = 10.0
@@ -85,7 +90,8 @@ class RayRuntime:
         """Make all actors listen, then let all of them connect: two phases, so that nobody calls before all are there."""
         seconds = self._settings.ray.start_seconds
         remote = ray.remote(TaskActor).options(num_cpus=self._settings.ray.cpus_per_task, max_concurrency=4)
-        topology_ref = ray.put(self.wiring.topology)
+        with _shipped(self.wiring.topology):
+            topology_ref = ray.put(self.wiring.topology)
         plan_ref = ray.put(pack_plan(self.wiring.plan) if self.wiring.plan is not None else None)
         self._actors = [remote.remote(topology_ref, plan_ref, task.id) for task in self.wiring.tasks]
         nodes = self._get([actor.__ray_call__.remote(_node) for actor in self._actors], seconds)
@@ -216,6 +222,30 @@ class RayRuntime:
 def _node(_actor: Any = None) -> tuple[str, str]:
     """Return id and address of the node that this process runs on."""
     return ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _shipped(topology: Topology) -> Iterator[None]:
+    """Let the code of classes that were given to the builder travel with them.
+
+    A script's own modules need not be importable where the actors run; installed packages are, and stay references.
+    """
+    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    modules = []
+    for cls in {cls for component in topology.components for cls in component.classes.values()}:
+        module = sys.modules[cls.__module__]
+        file = getattr(module, "__file__", None)
+        ours = cls.__module__.partition(".")[0] in OUR_PACKAGES
+        known = ours or module in modules or module.__name__ == "__main__"
+        if file and not known and not any(Path(file).is_relative_to(folder) for folder in installed):
+            modules.append(module)
+    for module in modules:
+        ray.cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        for module in modules:
+            ray.cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def connect(address: str | None) -> bool:
