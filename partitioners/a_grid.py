@@ -1,0 +1,142 @@
+"""A-Grid, the augmented grid of the routers (Tornado, Section 3.1).
+
+A fine grid whose cells name their partition, and the partition map PM with the bounds of each. A point is routed by its
+cell. A range is routed by Algorithm 1: from the partition at the first corner of the range on, follow two pointers of
+each partition, in O(N_p) for N_p partitions found, however fine the grid is (Lemma 1).
+
+**The pointers.** The dominant cell of partition A in range R is the cell of both with the smallest column and row. (The
+paper calls it top left and counts rows downwards; here rows grow with y. The mirror image changes nothing.) With
+(c, r) the dominant cell of A, its right pointer leads to the partition at the first column beyond A in row r, its bottom
+pointer to the partition at the first row beyond A in column c; a pointer out of R leads nowhere.
+
+**No partition is missed**, whatever the tiling; it need not come from a k-d decomposition. Cut all partitions off at
+the border of R: what is left tiles R with rectangles, and dominant cells are their first corners. Let B be one of them,
+with the first corner (c, r), and not the one at the first corner of R. We show that a pointer leads to B from some A whose
+first corner is smaller in column + row; by induction over column + row, B is found.
+
+- c is the first column of R. Then r is not its first row. Let A own (c, r - 1). A ends in row r - 1, as it does not own
+  (c, r), and its first column is c: its bottom pointer leads to (c, r), which is B.
+- c is not the first column. Let A own (c - 1, r); it ends in column c - 1. If its first row is r (always so where r is the
+  first row of R), its right pointer leads to (c, r): B. Otherwise A also owns (c - 1, r - 1). Let U own (c, r - 1): it ends in
+  row r - 1, and cannot reach to the left of c, where A is. So its first corner is in column c, and its bottom pointer leads
+  to (c, r): B.
+
+**Nothing foreign is found**, since pointers are followed within R only, and **it ends** after N_p partitions and 2 N_p
+pointers if each partition is marked when it is found. The order of the work does not matter to the proof.
+
+**Shortcuts instead of marks.** The proof names one pointer to each B. Where B begins in the first row or column of R, it is
+the pointer from the partition before it in that row or column: both lines are walked, reading one cell for each partition.
+Elsewhere r is not R's first row, so "A's first row in R is r" means "A's first row is r", and U's first column is c with or
+without R: the pointer is the same for every R. These pointers make a forest (each partition has at most one right child
+and one bottom child) that is kept in the partition map. Following it within R finds every such B exactly once: nothing
+has to be marked, and beyond two border lines of the range no cell is read, so that the size of the grid hardly shows
+in the caches either.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from partitioners.adjacency import Neighbour, neighbours_of
+from partitioners.columns import Csr, Floats, Workers, check_csr, check_range, column
+from partitioners.fine_grid import FineGrid
+from partitioners.grid_plan import GridPlan
+from partitioners.plan import MAX_WORKERS
+from partitioners.range_routing import grid_edges, point_columns, routed
+from partitioners.range_routing_kernels import neighbour_ranges, owned_points, partition_map, workers_of_rows
+from partitioners.tiling import Boxes, Owner, painted, repainted, tiling_boxes
+from streams.errors import DeclarationError, InputError
+
+__all__ = ["AGrid"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AGrid:
+    """An immutable A-Grid; a rebalancing makes the next one with `with_boxes`.
+
+    Attributes:
+        grid: the fine grid FG.
+        boxes: first column, first row, last column, last row of each partition.
+        workers: the evaluator of each partition.
+        owner: the partition of each cell, row after row.
+        table: the partition map with its shortcuts, as `partitioners.range_routing_kernels` lays it out.
+    """
+
+    grid: FineGrid
+    boxes: Boxes
+    workers: Workers
+    owner: Owner
+    table: NDArray[np.int32]
+    edges: Floats
+
+    @classmethod
+    def of_boxes(cls, grid: FineGrid, boxes: ArrayLike, workers: ArrayLike) -> "AGrid":
+        """Lay partitions over a fine grid; `workers` are their evaluators."""
+        checked = tiling_boxes(grid, boxes)
+        return cls._of(grid, checked, workers, painted(grid, checked))
+
+    @classmethod
+    def of_plan(cls, plan: GridPlan) -> "AGrid":
+        """Make the router's structure of a plan that has one worker for each box."""
+        if plan.anchored or not plan.meets_once:
+            why = "keeps queries at their place and sends objects everywhere" if plan.anchored else "divides keywords"
+            raise DeclarationError(
+                f"A-Grid needs one worker for each box, but this grid plan {why}; "
+                "build it with the partitioner 'kd' or 'uniform', or route with the plan itself"
+            )
+        return cls.of_boxes(plan.grid, plan.boxes, plan.part_worker)
+
+    @classmethod
+    def _of(cls, grid: FineGrid, boxes: Boxes, workers: ArrayLike, owner: Owner) -> "AGrid":
+        given = np.asarray(workers)
+        if given.shape != (len(boxes),) or not np.issubdtype(given.dtype, np.integer):
+            raise InputError(
+                f"workers are {given.dtype} of shape {given.shape}; expected a whole number for each of "
+                f"{len(boxes)} partitions"
+            )
+        check_range("workers", given, 0, MAX_WORKERS)
+        table = partition_map(boxes, owner, grid.columns, grid.rows)
+        own = column(np.array(given, np.int32), np.int32)
+        return cls(grid, boxes, own, owner, column(table, np.int32, 2), grid_edges(grid))
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are (N_e)."""
+        return len(self.boxes)
+
+    def with_boxes(self, boxes: ArrayLike, workers: ArrayLike) -> "AGrid":
+        """Return the A-Grid after a rebalancing; partitions may move, come and go, and keep their numbers otherwise.
+
+        Only cells of partitions that changed are repainted, in a copy of the cells; where no border moves, the cells are
+        shared. Raises unless the new boxes cover the space exactly once.
+        """
+        checked = tiling_boxes(self.grid, boxes)
+        return self._of(self.grid, checked, workers, repainted(self.grid, self.owner, self.boxes, checked))
+
+    def neighbours(self, partition: int) -> tuple[Neighbour, ...]:
+        """Return the partitions that share a border with one, and what can move across it."""
+        return neighbours_of(self.boxes, partition)
+
+    def route_points(self, x: Floats, y: Floats) -> Workers:
+        """Return the partition of each point."""
+        shape = (self.grid.columns, self.grid.rows)
+        found: Workers = owned_points(*point_columns(x, y), self.edges, shape, self.owner)
+        return found
+
+    def route_ranges(self, min_x: Floats, min_y: Floats, max_x: Floats, max_y: Floats) -> Csr:
+        """Return the partitions that overlap each closed range, ascending (Algorithm 1)."""
+        return routed(
+            self.grid,
+            self.edges,
+            (min_x, min_y, max_x, max_y),
+            lambda boxes, limit: neighbour_ranges(boxes, self.grid.columns, self.owner, self.table, limit),
+        )
+
+    def workers_of(self, partitions: Csr) -> Csr:
+        """Return the workers of rows of partitions, ascending and distinct, as plans name them."""
+        off, partition = column(partitions[0], np.int32), column(partitions[1], np.int32)
+        check_csr("partitions", off, len(partition))
+        check_range("partitions", partition, 0, self.partitions)
+        found: Csr = workers_of_rows(off, partition, self.workers, int(self.workers.max()) + 1)
+        return found
