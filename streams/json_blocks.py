@@ -101,30 +101,28 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def trusted_lines(block: RecordBlock, *, strict: bool) -> NDArray[np.bool_]:
+def trusted_lines(block: RecordBlock) -> NDArray[np.bool_]:
     """Tell which lines Arrow reads as Python does, if it reads them at all.
 
     Not those that it would take for less or more than one object (they must begin and end with a brace), whose nesting
     may be too deep, or that are not UTF-8; and not those with a literal NaN or Inf, which would go unnoticed in a field
-    that is ignored (with `strict` there is none).
+    that is ignored.
     """
     plain = np.empty(len(block), np.bool_)
-    raw = b"" if strict else block.data.tobytes()
+    raw = block.data.tobytes()
     plain_lines(block.data, block.start, block.stop, MAX_DEPTH, b"NaN" in raw or b"Inf" in raw, plain)
     return plain & ~block.not_utf8()
 
 
-def parse_run(block: RecordBlock, first: int, stop: int, schema: pa.Schema, *, strict: bool) -> pa.Table | None:
-    """Parse trusted lines with Arrow; None where it does not take all of them for what the schema says.
+def parse_run(block: RecordBlock, first: int, stop: int, schema: pa.Schema) -> pa.Table | None:
+    """Parse trusted lines with Arrow, without the fields that the schema does not have.
 
-    With `strict`, a field that the schema does not have is a reason to give up, else it is ignored.
+    None where it does not take all lines for what the schema says.
     """
     lines = pa.py_buffer(block.data[block.start[first] : block.stop[stop - 1]])
     longest = int(block.size[first:stop].max())
     reading = pyarrow.json.ReadOptions(block_size=max(_ARROW_BLOCK, 2 * longest + 2))
-    parsing = pyarrow.json.ParseOptions(
-        explicit_schema=schema, unexpected_field_behavior="error" if strict else "ignore"
-    )
+    parsing = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         table = pyarrow.json.read_json(pa.BufferReader(lines), read_options=reading, parse_options=parsing)
     except pa.ArrowInvalid:
@@ -136,14 +134,9 @@ def parse_runs(
     block: RecordBlock,
     fast: Callable[[int, int], Part | None],
     exact: Callable[[int, int], Part],
-    *,
-    strict: bool,
 ) -> list[Part]:
-    """Parse a block in runs of lines, in order: each by `fast`, or by `exact` where `fast` gives up or may not try.
-
-    `strict` is what `fast` says to `parse_run`.
-    """
-    trusted = trusted_lines(block, strict=strict)
+    """Parse a block in runs of lines, in order: each by `fast`, or by `exact` where `fast` gives up or may not try."""
+    trusted = trusted_lines(block)
     parts: list[Part] = []
     runs = [(0, len(block))]
     while runs:

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from streams.errors import InputError
 from streams.faults import Faults
+from streams.field_texts import cut_texts
 from streams.file_blocks import ReadLimits, RecordBlock, is_utf8
 from streams.geometry import Rect
 from streams.keyword_columns import KeywordColumns
 from streams.object_columns import Location, ObjectColumns, settle
 from streams.object_fields import number_texts, operation_field, time_field, written_ids
 from streams.object_tables import TableColumns, find_columns
-from streams.record_kernels import copy_fields, cut_fields
+from streams.record_kernels import cut_fields
 
 __all__ = ["CsvHeader", "csv_objects", "read_header"]
 
@@ -93,17 +94,10 @@ def _columns(block: RecordBlock, header: CsvHeader, limits: ReadLimits, faults: 
     )
     ends[:, faults.bad] = begins[:, faults.bad]
     written[:, faults.bad] = 0
-    return [_strings(block.data, *field) for field in zip(begins, ends, written, strict=True)]
+    return [cut_texts(block.data, *field) for field in zip(begins, ends, written, strict=True)]
 
 
 def _last(rows: int, flag: bool) -> NDArray[np.bool_]:
     flags = np.zeros(rows, np.bool_)
     flags[-1:] = flag
     return flags
-
-
-def _strings(data: Any, begins: Any, ends: Any, written: Any) -> Any:
-    off = np.zeros(len(begins) + 1, np.int32)
-    out = np.empty(int((ends - begins).sum()), np.uint8)
-    copy_fields(data, begins, ends, written, off, out)
-    return pa.StringArray.from_buffers(len(begins), pa.py_buffer(off), pa.py_buffer(out[: off[-1]]))

@@ -37,14 +37,13 @@ def json_objects(block: RecordBlock, space: Rect, limits: ReadLimits) -> ObjectC
         block,
         lambda first, stop: _fast(block, first, stop, space, limits),
         lambda first, stop: _exact(block, first, stop, space, limits),
-        strict=False,
     )
     return ObjectColumns.concat(parts)
 
 
 def _fast(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLimits) -> ObjectColumns | None:
     schema = pa.schema({**_SCHEMA, **first_types(block, first, ("id", "ts"))})
-    table = parse_run(block, first, stop, schema, strict=False)
+    table = parse_run(block, first, stop, schema)
     if table is None:
         return None
     column = {name: table.column(name).combine_chunks() for name in _SCHEMA}

@@ -18,7 +18,6 @@ from streams.batches import (
     NO_WINDOW,
     OP_REGISTER,
     OP_UNREGISTER,
-    QUERY_TYPES,
     TYPE_KNN,
     TYPE_RANGE,
     TYPE_TERMS,
@@ -29,34 +28,16 @@ from streams.columns import Ids, Ints
 from streams.faults import Faults
 from streams.file_blocks import RecordBlock
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT
-from streams.json_blocks import first_types, load_line, parse_run, parse_runs
+from streams.json_blocks import load_line
+from streams.query_lines import FIELDS, UNSET, QueryLines
 from streams.query_records import MAX_K, QueryRecord, QueryRules, read_query
-from streams.timestamps import MAX_TS, read_times
+from streams.timestamps import MAX_TS
 from streams.vocabulary import Encoder
 
 __all__ = ["QueryColumns", "json_queries"]
 
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-
-_SCHEMA = {
-    "op": pa.string(),
-    "id": pa.string(),
-    "ts": pa.int64(),
-    "type": pa.string(),
-    "continuous": pa.bool_(),
-    "ttl": pa.int64(),
-    "keywords": pa.list_(pa.string()),
-    "match": pa.string(),
-    "region": pa.struct([("rect", pa.list_(pa.float64())), ("circle", pa.list_(pa.float64()))]),
-    "at": pa.list_(pa.float64()),
-    "k": pa.int64(),
-    "alpha": pa.float64(),
-    "window": pa.int64(),
-    "slide": pa.int64(),
-}
-_TYPES, _MATCHES, _OPS = (pa.array(names) for names in (QUERY_TYPES, ("all", "any"), ("register", "unregister")))
-_UNSET = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,31 +49,29 @@ class QueryColumns:
 
 
 def json_queries(block: RecordBlock, rules: QueryRules, encoder: Encoder, line_bytes: int) -> QueryColumns:
-    """Read a block of lines."""
-    parts = parse_runs(
-        block,
-        lambda first, stop: _fast(block, first, stop, rules, encoder),
-        lambda first, stop: _exact(block, np.arange(first, stop), rules, encoder, line_bytes),
-        strict=True,
-    )
-    if len(parts) == 1:
-        return parts[0]
-    batch = QueryBatch.concat([part.batch for part in parts])
-    return QueryColumns(batch, Faults.concat([part.faults for part in parts]))
+    """Read a block of lines: in columns, and those that the columns cannot vouch for on their own."""
+    columns = _Columns(QueryLines(block), rules)
+    vouched = columns.vouched()
+    batch = columns.batch(np.flatnonzero(vouched), encoder)
+    if vouched.all():
+        return QueryColumns(batch, Faults(len(block)))
+    rest = _exact(block, np.flatnonzero(~vouched), rules, encoder, line_bytes)
+    batch = QueryBatch.concat([batch, rest.batch])
+    return QueryColumns(batch.take(np.argsort(batch.number, kind="stable")), rest.faults)
 
 
 def _exact(block: RecordBlock, rows: Ints, rules: QueryRules, encoder: Encoder, line_bytes: int) -> QueryColumns:
     """Read these rows one at a time."""
-    faults = Faults(len(rows))
+    faults = Faults(len(block))
     good: list[tuple[int, QueryRecord]] = []
-    for place, row in enumerate(rows.tolist()):
+    for row in rows.tolist():
         if block.too_long[row]:
-            faults.note_row(place, f"a line of {block.size[row]} bytes, longer than the limit of {line_bytes}")
+            faults.note_row(row, f"a line of {block.size[row]} bytes, longer than the limit of {line_bytes}")
             continue
         record = load_line(block.record(row))
         query = record if isinstance(record, str) else read_query(record, rules)
         if isinstance(query, str):
-            faults.note_row(place, query)
+            faults.note_row(row, query)
         else:
             good.append((row, query))
     return QueryColumns(_batch(good, encoder), faults)
@@ -116,56 +95,39 @@ def _batch(good: list[tuple[int, QueryRecord]], encoder: Encoder) -> QueryBatch:
     )  # fmt: skip
 
 
-def _fast(block: RecordBlock, first: int, stop: int, rules: QueryRules, encoder: Encoder) -> QueryColumns | None:
-    """Read a run of lines as columns, and the lines that these cannot vouch for on their own."""
-    schema = pa.schema({**_SCHEMA, **first_types(block, first, ("id", "ts"))})
-    table = parse_run(block, first, stop, schema, strict=True)
-    if table is None:
-        return None
-    columns = _Columns(table, rules)
-    vouched = columns.vouched()
-    rows = np.flatnonzero(vouched)
-    batch = columns.batch(rows, first, encoder)
-    faults = Faults(stop - first)
-    if len(rows) < stop - first:
-        doubtful = np.flatnonzero(~vouched)
-        rest = _exact(block, doubtful + first, rules, encoder, 0)
-        for place, reason in rest.faults.reasons.items():
-            faults.note_row(int(doubtful[place]), reason)
-        batch = QueryBatch.concat([batch, rest.batch])
-        batch = batch.take(np.argsort(batch.number, kind="stable"))
-    return QueryColumns(batch, faults)
-
-
 class _Columns:
-    """The parsed columns of a run, as arrays; what a record does not say is NaN, `_UNSET` or false."""
+    """The fields of a block as arrays; what a line does not say is NaN, `UNSET`, 0 or the default."""
 
-    def __init__(self, table: pa.Table, rules: QueryRules) -> None:
-        column = {name: table.column(name).combine_chunks() for name in _SCHEMA}
+    def __init__(self, lines: QueryLines, rules: QueryRules) -> None:
         self._rules = rules
-        self._ids = column["id"]
-        self._words = column["keywords"]
-        self._given = {name: _flags(values.is_valid()) for name, values in column.items()}
-        self._op, self._type = _places(column["op"], _OPS), _places(column["type"], _TYPES)
-        self._match = _places(column["match"], _MATCHES)
-        self._ts, self._ts_fine = _times(column["ts"])
-        self._continuous = _flags(column["continuous"].fill_null(True))
+        self._lines = lines
+        self._given = {name: lines.given(name) for name in FIELDS}
+        self._op, self._type, self._match = (lines.choices(name) for name in ("op", "type", "match"))
+        self._ts, self._ts_fine = lines.times()
+        self._continuous = lines.flags("continuous", True)
+        self._fits = lines.plain
         self._k, self._ttl, self._window, self._slide = (
-            np.asarray(column[name].fill_null(0).to_numpy()) for name in ("k", "ttl", "window", "slide")
+            self._integers(name) for name in ("k", "ttl", "window", "slide")
         )
-        self._alpha = _floats(column["alpha"])
-        region = column["region"]
-        self._at, self._at_size = _lists(column["at"], 2)
-        self._rect, self._rect_size = _lists(region.field("rect"), 4, region)
-        self._circle, self._circle_size = _lists(region.field("circle"), 3, region)
+        self._alpha = lines.floats("alpha")
+        self._words = lines.words()
+        self._at, self._at_size = lines.numbers("at", 2), lines.sizes("at")
+        self._rect, self._rect_size = lines.numbers("rect", 4), lines.sizes("rect")
+        self._circle, self._circle_size = lines.numbers("circle", 3), lines.sizes("circle")
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def _integers(self, name: str) -> Ints:
+        values, fits = self._lines.integers(name)
+        self._fits = self._fits & fits
+        return values
 
     def vouched(self) -> Flags:
         """Tell which rows are plainly valid operations."""
         given = self._given
-        fine = given["id"] & self._ts_fine & (self._op >= 0)
-        if pa.types.is_string(self._ids.type):
-            fine &= _flags(pc.not_equal(pc.binary_length(self._ids), 0).fill_null(False))
-        bare = ~np.logical_or.reduce([given[name] for name in _SCHEMA if name not in ("op", "id", "ts")])
+        fine = self._fits & self._lines.named() & self._ts_fine & (self._op >= 0)
+        bare = ~np.logical_or.reduce([given[name] for name in FIELDS if name not in ("op", "id", "ts")])
         register = (self._type >= 0) & self._life_fine() & self._place_fine() & self._result_fine() & self._words_fine()
         return fine & np.where(self._op == OP_UNREGISTER, bare, register)
 
@@ -192,7 +154,7 @@ class _Columns:
         circle_fine = (self._circle_size == 3) & np.isfinite(self._circle).all(axis=1) & (self._circle[:, 2] >= 0)
         if self._rules.metric == "haversine":
             circle_fine &= (np.abs(self._circle[:, 0]) <= 180) & (np.abs(self._circle[:, 1]) <= 90)
-        one = np.where(self._rect_size == _UNSET, circle_fine, rect_fine & (self._circle_size == _UNSET))
+        one = np.where(self._rect_size == UNSET, circle_fine, rect_fine & (self._circle_size == UNSET))
         return np.asarray(np.where(placed, at_fine, one & ~given["at"]))
 
     def _result_fine(self) -> Flags:
@@ -203,71 +165,35 @@ class _Columns:
         return np.asarray(k_fine & alpha_fine & match_fine)
 
     def _words_fine(self) -> Flags:
-        sizes = self._words.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        sizes = self._lines.sizes("keywords")
         fine = (sizes <= self._rules.most_keywords) & ((self._type != TYPE_TOPK) | (sizes > 0))
-        words = self._words.flatten()
-        empty = _flags(pc.equal(pc.binary_length(words), 0).fill_null(True))
+        empty = pc.equal(pc.binary_length(self._words.values), 0).to_numpy(zero_copy_only=False)
         if empty.any():
             fine[pc.list_parent_indices(self._words).to_numpy()[empty]] = False
         return np.asarray(fine)
 
-    def batch(self, rows: Ints, first: int, encoder: Encoder) -> QueryBatch:
+    def batch(self, rows: Ints, encoder: Encoder) -> QueryBatch:
         """Return the operations of vouched rows."""
         op, ts, continuous = self._op[rows], self._ts[rows], self._continuous[rows]
         register, given = op == OP_REGISTER, self._given
         end = np.where(given["ttl"][rows], ts + self._ttl[rows], FOREVER)
         end = np.where(register, np.where(continuous, end, ts + 1), ts)
-        rect, circle = self._rect_size[rows] != _UNSET, self._circle_size[rows] != _UNSET
+        rect, circle = self._rect_size[rows] != UNSET, self._circle_size[rows] != UNSET
         shape = np.zeros((len(rows), 4))
         shape[:, :2] = np.where(given["at"][rows, None], self._at[rows], 0.0)
         shape[:, :3] = np.where(circle[:, None], self._circle[rows], shape[:, :3])
         shape = np.where(rect[:, None], self._rect[rows], shape)
-        places = pa.array(rows)
-        kw_off, kw = encoder.lists(self._words.take(places))
+        kw_off, kw = encoder.lists(self._words if len(rows) == len(self._words) else self._words.take(pa.array(rows)))
         type_ = np.where(register, self._type[rows], 0).astype(np.uint8)
-        ids = self._ids.take(places)
-        text = pa.types.is_string(ids.type)
         return QueryBatch(
-            number=rows + first, target=rows + first, op=op.astype(np.uint8), ts=ts, end=end, type=type_,
-            continuous=continuous, match_any=(self._match[rows] == 1) | (register & (type_ == TYPE_TOPK)),
+            number=rows, target=rows, op=op.astype(np.uint8), ts=ts, end=end, type=type_, continuous=continuous,
+            match_any=(self._match[rows] == 1) | (register & (type_ == TYPE_TOPK)),
             region=np.where(rect, REGION_RECT, np.where(circle, REGION_CIRCLE, REGION_NONE)).astype(np.uint8),
             shape=shape, k=self._k[rows].astype(np.int32), alpha=np.where(given["alpha"], self._alpha, 0.0)[rows],
             window=np.where(given["window"], self._window, NO_WINDOW)[rows], slide=self._slide[rows],
-            kw_off=kw_off, kw=kw, ids=Ids("text", ids) if text else Ids("int", np.asarray(ids.to_numpy())),
+            kw_off=kw_off, kw=kw, ids=self._lines.ids(rows),
         )  # fmt: skip
-
-
-def _flags(column: Any) -> Flags:
-    return np.asarray(column.to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _floats(column: Any) -> Floats:
-    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
-
-
-def _places(column: Any, known: Any) -> NDArray[np.int32]:
-    """Return the place of each value among the known ones, `_UNSET` for any other."""
-    return np.asarray(pc.index_in(column, known).fill_null(_UNSET).to_numpy())
-
-
-def _times(column: Any) -> tuple[Ints, Flags]:
-    if pa.types.is_string(column.type):
-        return read_times(column)
-    ts = np.asarray(column.fill_null(0).to_numpy())
-    return ts, _flags(column.is_valid()) & (ts > -MAX_TS) & (ts < MAX_TS)
 
 
 def _duration_fine(value: Ints, given: Flags, allowed: Flags) -> Flags:
     return ~given | (allowed & (value > 0) & (value < MAX_TS))
-
-
-def _lists(column: Any, width: int, inside: Any = None) -> tuple[Floats, Ints]:
-    """Return the numbers of lists of this width (NaN in all others), and the length of each list, `_UNSET` for none."""
-    valid = column.is_valid() if inside is None else pc.and_(column.is_valid(), inside.is_valid())
-    sizes = np.where(_flags(valid), column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), _UNSET)
-    numbers = np.full((len(column), width), np.nan)
-    rows = np.flatnonzero(sizes == width)
-    if len(rows):
-        flat = _floats(column.filter(pa.array(sizes == width)).flatten())
-        numbers[rows] = flat.reshape(-1, width)
-    return numbers, sizes

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streams import json_blocks
+from streams import query_columns
 from streams.batches import tuple_rows
 from streams.file_blocks import ReadLimits
 from streams.geometry import Rect
@@ -106,8 +106,30 @@ def test_queries_read_fast_are_read_exactly(folder, content, metric):
     path = folder / "queries.jsonl"
     path.write_text(content)
     fast = rows(read(path, metric=metric))
-    with mock.patch.object(json_blocks, "trusted_lines", lambda block, strict: np.zeros(len(block), np.bool_)):
+    with mock.patch.object(query_columns._Columns, "vouched", lambda columns: np.zeros(len(columns), np.bool_)):
         assert rows(read(path, metric=metric)) == fast
+
+
+@st.composite
+def damaged(draw):
+    """Return the line of a valid operation, spaced at will, with up to three characters changed, added or removed."""
+    line = json.dumps(draw(valid), separators=draw(st.sampled_from([(",", ":"), (" ,\t", "\t: ")])))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(line)))
+        new = draw(st.sampled_from(["", *'{}[]",:0123456789-+.eE\\ tnu\x01\x7f é', "null", "true", "false", "NaN"]))
+        line = line[:at] + new + line[at + draw(st.integers(0, 1)) :]
+    return line
+
+
+@settings(max_examples=400)
+@given(damaged())
+def test_damaged_lines_are_read_exactly(folder, line):
+    """A line that is nearly JSON, or JSON of another shape, fares in columns as it does with the json module."""
+    path = folder / "damaged.jsonl"
+    path.write_text(line + "\n", encoding="utf-8")
+    fast = rows(read(path))
+    with mock.patch.object(query_columns._Columns, "vouched", lambda columns: np.zeros(len(columns), np.bool_)):
+        assert rows(read(path)) == fast
 
 
 @given(st.lists(valid, max_size=25))
