@@ -43,6 +43,7 @@ class Fast:
         self._frequent, self._levels = frequent, levels
         self._lists = KeyedLists()
         self._levels_of: Slots = np.zeros(1, np.int32)
+        self._reach: Ints = np.zeros((levels + 1, 2), np.int64)
         self._box: NDArray[np.uint16] = np.empty((0, 4), np.uint16)
         self._stack: Slots = np.empty((frequent * 8 + 64, 2), np.int32)
 
@@ -67,7 +68,7 @@ class Fast:
         done = 0
         while done < len(slots) or lists.state[list_kernels.STACK_TOP] > 0:
             done = list_kernels.fast_add(
-                done, slots, words, self._box, self._frequent, self._levels, self._levels_of,
+                done, slots, words, self._box, self._frequent, self._levels, self._levels_of, self._reach,
                 table.kw, table.pool, table.traits,
                 lists.table, lists.nodes, lists.arena, lists.free, self._stack, lists.state,
             )  # fmt: skip
@@ -80,6 +81,7 @@ class Fast:
             return slots[:0]
         self._lists.clear()
         self._levels_of[:] = 0
+        self._reach[:] = 0
         held = self._table.ledger.held()
         for start in range(0, len(held), CHUNK):
             part = held[start : start + CHUNK]
@@ -98,7 +100,7 @@ class Fast:
         def run(start: int, tick: int, out: Slots, off: Ints, examined: Ints) -> int:
             done: int = list_kernels.fast_probe(
                 start, objects.x, objects.y, x, y, objects.word_off, objects.words, tick,
-                self._levels, self._levels_of, lists.table, lists.nodes, lists.arena,
+                self._levels, self._levels_of, self._reach, lists.table, lists.nodes, lists.arena,
                 table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.stamp,
                 keys, stack, lists.runs, out, off, examined,
             )  # fmt: skip

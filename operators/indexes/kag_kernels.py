@@ -349,9 +349,11 @@ def _take_from_row(
     """Close the gap at a place; the reverse of `_place_in_row`."""
     first = row + 1
     for k in range(column, side):
-        cells[first + k + 1] -= 1
-        _copy(postings, cells[first + k + 1], place)
-        place = np.int64(cells[first + k + 1])
+        end = np.int64(cells[first + k + 1]) - 1
+        cells[first + k + 1] = end
+        if end != place:
+            _copy(postings, end, place)
+        place = end
     if cells[first + side] == cells[first]:
         _give_block(cells[first], cells[row], postings, free, state)
         for k in range(side + 2):

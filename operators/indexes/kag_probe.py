@@ -25,8 +25,8 @@ _LOW16 = np.uint32(0xFFFF)
 _SHIFT = np.uint32(16)
 _ONE = np.uint32(1)
 
-#: Runs up to this length are read with branches: most of their postings are far away, which is easy to guess.
-SHORT_RUN = 12
+#: One match in so many candidates, or fewer, is rare enough for the processor to guess right most of the time.
+RARE = 8
 
 
 @kernel
@@ -63,7 +63,7 @@ def _settle(
     runs: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     cells: Slots, postings: Postings, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
     stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots, run_word: Slots, out: Slots,
-    found: Int, ends: Ints, examined: Ints,
+    found: Int, ends: Ints, examined: Ints, guessing: bool,
 ) -> Int:  # fmt: skip
     """Read the runs and verify their postings; return the new number of matches, or -1 where `out` is full."""
     kept = 0
@@ -96,7 +96,7 @@ def _settle(
                 stamp[word] = now
                 tag_stamp[word if word < EXACT_TAGS else EXACT_TAGS | (word & (EXACT_TAGS - 1))] = now
         examined[i] += last - first
-        if last - first <= SHORT_RUN:
+        if guessing:
             for p in range(np.uint64(first), np.uint64(last)):
                 edge_x, edge_y = postings[p, 0], postings[p, 1]
                 from_x, from_y = np.uint32(at_x - (edge_x & _LOW16)), np.uint32(at_y - (edge_y & _LOW16))
@@ -114,7 +114,7 @@ def _settle(
                             found += 1
             ends[i] = found
             continue
-        # In a long run a match is a coin toss, and a wrong guess costs more than the whole test: no branches here.
+        # A match is a coin toss here, and a wrong guess costs more than the whole test: no branches.
         for p in range(np.uint64(first), np.uint64(last)):
             edge_x, edge_y, tags, entry = postings[p, 0], postings[p, 1], postings[p, 3], postings[p, 2]
             from_x, from_y = np.uint32(at_x - (edge_x & _LOW16)), np.uint32(at_y - (edge_y & _LOW16))
@@ -148,6 +148,7 @@ def probe(
     (place, -length) if it is a list, and as two places in `cells` if it is part of a row.
     """
     ends = off[1:]
+    candidates, guessing = np.int64(0), True
     for first in range(start, x.shape[0], TOGETHER):
         last = min(first + TOGETHER, x.shape[0])
         for j in range(word_off[first], word_off[last]):
@@ -186,18 +187,20 @@ def probe(
                     found = _settle(
                         runs, x, y, exact_x, exact_y, word_off, words, tick, cells, postings, shape, traits, kw, pool,
                         haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word,
-                        out, found, ends, examined,
+                        out, found, ends, examined, guessing,
                     )  # fmt: skip
                     runs = 0
                     if found < 0:
                         return first
         found = _settle(
             runs, x, y, exact_x, exact_y, word_off, words, tick, cells, postings, shape, traits, kw, pool,
-            haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, out, found, ends, examined,
+            haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, out, found, ends, examined, guessing,
         )  # fmt: skip
         if found < 0:
             return first
         for i in range(first, last):
+            candidates += examined[i]
             if ends[i] < 0:
                 ends[i] = off[i]
+        guessing = (found - off[start]) * RARE < candidates
     return x.shape[0]

@@ -182,16 +182,16 @@ def _settle(
             return np.int64(-1)
         examined[i] += last - first
         for p in range(first, last):
-            prefetch(shape, 4 * np.int64(arena[p]))
             prefetch(kw, 3 * np.int64(arena[p]))
             prefetch(traits, np.int64(arena[p]))
         for p in range(first, last):
             slot = np.int64(arena[p])
             if traits[slot] & 135 == 1 and kw[slot, 2] >= -1:
+                # Keywords first: most candidates fail here, and do not cost a look at their region.
                 if (
-                    (x >= shape[slot, 0]) & (x <= shape[slot, 2]) & (y >= shape[slot, 1]) & (y <= shape[slot, 3])
-                    and (kw[slot, 1] < 0 or stamp[kw[slot, 1]] == now)
+                    (kw[slot, 1] < 0 or stamp[kw[slot, 1]] == now)
                     and (kw[slot, 2] < 0 or stamp[kw[slot, 2]] == now)
+                    and (x >= shape[slot, 0]) & (x <= shape[slot, 2]) & (y >= shape[slot, 1]) & (y <= shape[slot, 3])
                 ):
                     out[found] = slot
                     found += 1
@@ -254,10 +254,15 @@ def gi2_probe(
                 keys[wanted] = (np.int64(cell[i]) if turn == 0 else everywhere) << 32 | word
                 prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
                 wanted += 1
+        known = 0
         for n in range(wanted):
             node = _find(keys[n], table)
             if node >= 0:
-                count = _note(node, keys[n] & 0x7FFFFFFF, nodes, arena, runs, count)
+                keys[known] = node << 31 | (keys[n] & 0x7FFFFFFF)
+                prefetch(nodes, 4 * node)
+                known += 1
+        for n in range(known):
+            count = _note(keys[n] >> 31, keys[n] & 0x7FFFFFFF, nodes, arena, runs, count)
         found = _settle(
             count, i, x[i], y[i], tick + i, arena, stamp, shape, traits, kw, pool, haversine, runs, out, found, examined
         )
@@ -321,7 +326,7 @@ def _split(
 
 @kernel
 def fast_add(
-    start: Int, slots: Slots, words: Slots, box: Boxes, frequent: Int, levels: Int, levels_of: Slots, kw: Slots,
+    start: Int, slots: Slots, words: Slots, box: Boxes, frequent: Int, levels: Int, levels_of: Slots, reach: Ints, kw: Slots,
     pool: Slots, traits: Any, table: Ints, nodes: Slots, arena: Slots, free: Slots, stack: Slots, state: Ints,
 ) -> Int:  # fmt: skip
     """File postings from `start` on; return how many are taken up before room runs out (the stack may hold some yet)."""
@@ -360,6 +365,8 @@ def fast_add(
         else:
             _append(node, slot, nodes, arena, free, state)
             levels_of[word] |= np.int32(1 << level)
+            reach[level, 0] = max(reach[level, 0], np.int64(box[slot, 2]) - box[slot, 0])
+            reach[level, 1] = max(reach[level, 1], np.int64(box[slot, 3]) - box[slot, 1])
             state[STACK_TOP] -= 1
     return i
 
@@ -367,7 +374,7 @@ def fast_add(
 @kernel
 def fast_probe(
     start: Int, x: Floats, y: Floats, quanta_x: Slots, quanta_y: Slots, word_off: Ints, words: Slots, tick: Int,
-    levels: Int, levels_of: Slots, table: Ints, nodes: Slots, arena: Slots, shape: Floats, traits: Any, kw: Slots,
+    levels: Int, levels_of: Slots, reach: Ints, table: Ints, nodes: Slots, arena: Slots, shape: Floats, traits: Any, kw: Slots,
     pool: Slots, haversine: bool, stamp: Slots, keys: Ints, stack: Slots, runs: Slots, out: Slots, off: Ints,
     examined: Ints,
 ) -> Int:  # fmt: skip
@@ -387,8 +394,15 @@ def fast_probe(
                 if not levels_of[word] >> level & 1:
                     continue
                 column, row = np.int64(quanta_x[i]) >> (16 - level), np.int64(quanta_y[i]) >> (16 - level)
+                # A neighbour's queries reach as far as the largest on this level; further in, they need no look.
+                inner = (1 << (16 - level)) - 1
+                reached = 0
+                if column > 0 and (quanta_x[i] & inner) < reach[level, 0]:
+                    reached |= 1
+                if row > 0 and (quanta_y[i] & inner) < reach[level, 1]:
+                    reached |= 2
                 for near in range(4):
-                    if column >= near & 1 and row >= near >> 1:
+                    if near & reached == near:
                         keys[wanted] = _cell_key(level, column - (near & 1), row - (near >> 1), word)
                         prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
                         wanted += 1

@@ -149,10 +149,14 @@ class QueryTable:
 
     def drop(self, slots: Slots) -> None:
         """Forget what withdrawn queries said; their rows are dead until `recycle`."""
-        off, words = self.words_of(slots)
-        self.words.release(words)
-        lengths = np.diff(off)
-        self._pool_garbage += int((lengths[lengths > 3] - 1).sum())
+        rows = self.kw[slots]
+        if (rows[:, 2] < -1).any():
+            off, words = self.words_of(slots)
+            lengths = np.diff(off)
+            self._pool_garbage += int((lengths[lengths > 3] - 1).sum())
+            self.words.release(words)
+        else:
+            self.words.release(rows.ravel())
         self.traits[slots] |= DEAD
 
     def rearrange(self, slots: Slots) -> None:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
 SPACES = {"euclidean": Rect(0.0, -1.0, 1.0, 3.0), "haversine": Rect(-180.0, -90.0, 180.0, 90.0)}
 PLAIN_PYTHON = os.environ.get("NUMBA_DISABLE_JIT") == "1"
-EXAMPLES = int(os.environ.get("RANGE_INDEX_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("RANGE_INDEX_EXAMPLES", "500"))
 
 every_index = pytest.mark.parametrize("name", list(INDEXES))
 thorough = settings(
