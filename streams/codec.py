@@ -45,6 +45,7 @@ _PREFIX = struct.Struct("<BI")
 _DTYPES = {
     code: np.dtype(code) for code in ("<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "<f8", "<f4", "|b1")
 }
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _PADDING = bytes(8)
 
 Buffers = list[bytes | memoryview]
@@ -56,9 +57,15 @@ def _padded(size: int) -> int:
     return -size % 8
 
 
+#: Arrays up to this size are copied at once, which costs less than a view; larger ones are sent from where they are.
+_COPIED_BYTES = 1 << 14
+
+
 def _raw(array: Any) -> bytes | memoryview:
+    if array.nbytes <= _COPIED_BYTES:
+        return array.tobytes()  # type: ignore[no-any-return]
     contiguous: Any = np.ascontiguousarray(array)
-    return memoryview(contiguous).cast("B") if array.size else b""
+    return memoryview(contiguous).cast("B")
 
 
 def _column_buffers(name: str, column: Any) -> tuple[list[Any], list[bytes | memoryview]]:
@@ -75,8 +82,8 @@ def _column_buffers(name: str, column: Any) -> tuple[list[Any], list[bytes | mem
         return [name, f"ids:{column.kind}", n], [_raw(off - off[0]), text]
     if isinstance(column, list):
         return [name, "any", len(column)], [msgpack.packb(column)]
-    code = column.dtype.str
-    if code not in _DTYPES:
+    code = _CODES.get(column.dtype)
+    if code is None:
         raise CodecError(f"column '{name}' has type {column.dtype}, which does not travel; use int64, float64 or bool")
     kind = code if column.ndim == 1 else f"{code}:{column.shape[1]}"
     return [name, kind, len(column)], [_raw(column)]
