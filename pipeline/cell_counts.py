@@ -16,12 +16,13 @@ from partitioners.fine_grid import FineGrid
 from pipeline.prepared_rows import source_objects
 from streams.columns import Ints
 
-__all__ = ["STRIPE_DDL", "WHOLE_CELL", "cell_keyword_counts", "merged"]
+__all__ = ["STRIPE_DDL", "WHOLE_CELL", "cell_keyword_counts", "counts_of", "merged"]
 
 #: Stands in place of a keyword for a count of all objects of a cell.
 WHOLE_CELL = -1
 
-STRIPE_DDL = "stripe int, cell array<bigint>, keyword array<bigint>, n array<bigint>"
+#: Counts travel as the bytes of int64 arrays: Spark copies those as they are, and lists value by value.
+STRIPE_DDL = "stripe int, cell binary, keyword binary, n binary"
 
 _STRIPES = 64
 
@@ -69,7 +70,7 @@ def cell_keyword_counts(objects: Any, fine: FineGrid, coarse: FineGrid) -> Any:
         stripes: dict[int, list[Counts]] = {}
         for batch in batches:
             for stripe, *lists in zip(batch["stripe"].to_pylist(), *(batch[c] for c in _LISTS), strict=True):
-                cell, keyword, n = (part.values.to_numpy(zero_copy_only=False) for part in lists)
+                cell, keyword, n = (np.frombuffer(part.as_buffer(), "<i8") for part in lists)
                 stripes.setdefault(stripe, []).append((cell, keyword, n))
         for stripe, parts in stripes.items():
             yield _rows([stripe], [_together(parts)])
@@ -96,9 +97,14 @@ def _striped(counts: Counts, fine: FineGrid, coarse: FineGrid) -> pa.RecordBatch
 
 
 def _rows(stripes: list[int], counts: list[Counts]) -> pa.RecordBatch:
-    off = pa.array(np.concatenate([[0], np.cumsum([len(part[0]) for part in counts])]).astype(np.int32))
-    lists = [
-        pa.ListArray.from_arrays(off, pa.array(np.concatenate([part[i] for part in counts]).astype(np.int64)))
-        for i in range(3)
-    ]
-    return pa.RecordBatch.from_arrays([pa.array(stripes, pa.int32()), *lists], ["stripe", *_LISTS])
+    arrays = [pa.array([part[i].astype("<i8").tobytes() for part in counts], pa.binary()) for i in range(3)]
+    return pa.RecordBatch.from_arrays([pa.array(stripes, pa.int32()), *arrays], ["stripe", *_LISTS])
+
+
+def counts_of(table: pa.Table) -> Counts:
+    """Return the counts of rows of `STRIPE_DDL`, one stripe after the other."""
+    cell, keyword, n = (
+        np.concatenate([np.empty(0, np.int64), *(np.frombuffer(part.as_buffer(), "<i8") for part in table[name])])
+        for name in _LISTS
+    )
+    return cell, keyword, n

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from partitioners.fine_grid import DEFAULT_SIDE, FineGrid
-from pipeline.cell_counts import WHOLE_CELL, cell_keyword_counts
+from pipeline.cell_counts import WHOLE_CELL, cell_keyword_counts, counts_of
 from pipeline.prepared_rows import numbered_rows
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from streams.columns import Ints
@@ -31,7 +29,6 @@ KEYWORD_SIDE = 64
 
 _VERSION = 1
 _FOLDER, _FACTS, _COUNTS = "statistics", "objects.json", "objects"
-_LISTS = ("cell", "keyword", "n")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,9 +121,7 @@ def load_object_statistics(data: str | Path) -> ObjectStatistics:
     if facts.get("version") != _VERSION:
         raise InputError(f"{folder / _FACTS} has version {facts.get('version')!r}, expected {_VERSION}; count again")
     space = Rect(*facts["space"])
-    parts = [pq.read_table(part) for part in sorted((folder / _COUNTS).glob("part-*.parquet"))]
-    lists = pa.concat_tables(parts) if parts else pa.schema([(n, pa.list_(pa.int64())) for n in _LISTS]).empty_table()
-    cell, keyword, count = (pc.list_flatten(lists[name]).to_numpy() for name in _LISTS)
+    cell, keyword, count = counts_of(pq.read_table(folder / _COUNTS, columns=["cell", "keyword", "n"]))
     fine = FineGrid(space, facts["side"], facts["side"])
     whole = keyword == WHOLE_CELL
     in_cell = np.zeros(fine.cells, np.int64)

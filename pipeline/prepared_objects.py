@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.task_files import write_by_tasks
 from pipeline.words import separated
 from streams.vocabulary import Encoder, Vocabulary
 
@@ -25,7 +26,6 @@ def write_in_order(
     rows: int,
     id_type: str,
     keep_text: bool,
-    work: Path,
     out: Path,
 ) -> list[tuple[str, int]]:
     """Sort clean records by time and, within a time, by place in the input; number their words; write them.
@@ -38,18 +38,15 @@ def write_in_order(
     place = [name for name in order if name != "ts"]
     picked = usable.selectExpr(f"cast(id as {id_type}) id", "ts", "x", "y", "words", *text, *place)
     ranged = picked.repartitionByRange(files, *order).sortWithinPartitions(*order).drop(*place)
-    schema = f"id {id_type}, ts bigint, x double, y double, keyword_ids array<bigint>" + ", text string" * keep_text
-    ranged.mapInArrow(_numbering(spark, words), schema).write.parquet(str(work / "sorted"))
-    out.mkdir()
-    written: list[tuple[str, int]] = []
-    # Spark numbers its files by range, so the order of names is the order of time.
-    for part in sorted((work / "sorted").glob("part-*.parquet")):
-        count = pq.read_metadata(part).num_rows
-        if count:
-            name = f"part-{len(written):05d}.parquet"
-            part.replace(out / name)
-            written.append((name, count))
-    return written
+    columns = [("id", pa.int64() if id_type == "bigint" else pa.string()), ("ts", pa.int64()), ("x", pa.float64())]
+    columns += [("y", pa.float64()), ("keyword_ids", pa.list_(pa.int64()))]
+    schema = pa.schema(columns + [("text", pa.string())] * keep_text)
+    written = write_by_tasks(ranged, _numbering(spark, words), schema, out)
+    # Partitions are ranges of time; those without rows leave gaps in the numbers, which are closed.
+    names = [f"part-{number:05d}.parquet" for number in range(len(written))]
+    for (old, _), new in zip(written, names, strict=True):
+        (out / old).rename(out / new)
+    return [(name, rows) for name, (_, rows) in zip(names, written, strict=True)]
 
 
 def _numbering(spark: Any, words: Sequence[str]) -> Any:
@@ -62,7 +59,10 @@ def _numbering(spark: Any, words: Sequence[str]) -> Any:
             at = batch.schema.get_field_index("words")
             off, ids = encoder.lists(separated(batch.column(at)))
             lists = pa.ListArray.from_arrays(pa.array(off), pa.array(ids, pa.int64()))
-            yield batch.set_column(at, pa.field("keyword_ids", lists.type), lists)
+            yield pa.RecordBatch.from_arrays(
+                [lists if i == at else column for i, column in enumerate(batch.columns)],
+                ["keyword_ids" if name == "words" else name for name in batch.schema.names],
+            )
 
     return number
 

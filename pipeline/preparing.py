@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.clean_records import PLACE, deduplicated, record_facts, write_rejects, write_vocabulary
-from pipeline.cleaning import CLEAN_DDL, NO_TS, TORN, Cleaner, Rules
+from pipeline.cleaning import CLEAN_DDL, CLEAN_SCHEMA, NO_TS, TORN, Cleaner, Rules
 from pipeline.csv_lines import csv_records
 from pipeline.inputs import ColumnNames, find_inputs, first_line
 from pipeline.object_statistics import object_statistics
 from pipeline.prepared_objects import steady_timestamps, write_in_order
 from pipeline.records import RawTable, raw_records
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
+from pipeline.task_files import write_by_tasks
 from streams.errors import DeclarationError, InputError, RunError, WaterspoutError
 from streams.geometry import Rect
 from streams.prepared import MANIFEST, OBJECTS, REJECTS, Manifest, ObjectFile, save_manifest
@@ -151,9 +152,7 @@ def _prepare(
     progress("sorting and writing", 0.7)
     id_type = "bigint" if facts.numbers == facts.rows else "string"
     ordered = PLACE[1:] if untimed else PLACE
-    written = write_in_order(
-        spark, usable, words, ordered, facts.rows, id_type, chosen.keep_text, work, folder / OBJECTS
-    )
+    written = write_in_order(spark, usable, words, ordered, facts.rows, id_type, chosen.keep_text, folder / OBJECTS)
     steady = chosen.rate or (DEFAULT_RATE if untimed else None)
     first_ts, last_ts = facts.first_ts or 0, facts.last_ts or 0
     if steady is not None:
@@ -192,8 +191,11 @@ def _write_clean(spark: Any, raw: RawTable, chosen: _Choices, sources: Mapping[s
         records = csv_records(batches, header, columns, sources) if header else batches
         return Cleaner(rules, sources).clean(records)
 
-    raw.table.mapInArrow(clean, CLEAN_DDL).write.mode("overwrite").parquet(str(out))
-    if raw.whole is not None and not spark.read.parquet(str(out)).where(f"kind = '{TORN}'").isEmpty():
+    shutil.rmtree(out, ignore_errors=True)
+    write_by_tasks(raw.table, clean, CLEAN_SCHEMA, out)
+    if raw.whole is None:
+        return
+    if not spark.read.schema(CLEAN_DDL).parquet(str(out)).where(f"kind = '{TORN}'").isEmpty():
         _write_clean(spark, raw.whole(), chosen, sources, out)
 
 
