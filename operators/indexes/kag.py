@@ -127,7 +127,7 @@ class Kag:
         while done < count:
             done = probe(
                 done, x, y, objects.x, objects.y, objects.word_off, objects.words, self._tick,
-                self._directory, self._groups, self._cells, self._postings,
+                self._directory, self._groups, self._cells, self._postings.view(np.uint64),
                 table.shape, table.traits, table.kw, table.pool, table.metric == "haversine",
                 self._stamp, self._tag_stamp, *self._runs, self._out, off, examined,
             )  # fmt: skip

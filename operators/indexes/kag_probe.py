@@ -17,16 +17,27 @@ Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
-Postings = NDArray[np.uint32]
+Packed = NDArray[np.uint64]
 
-_VERIFY = np.uint32(1 << 31)
-_SLOT = np.uint32((1 << 31) - 1)
-_LOW16 = np.uint32(0xFFFF)
-_SHIFT = np.uint32(16)
-_ONE = np.uint32(1)
+# A posting as two 64-bit numbers: (x low, width, y low, height) of 16 bits each, and (slot, VERIFY, tag, tag). Both axes
+# are tested at once in the two 32-bit halves; the top bit of each half is set beforehand, so no half borrows from the other.
+_LANES = np.uint64(0x0000FFFF_0000FFFF)
+_TOPS = np.uint64(0x80000000_80000000)
+_BELOW = np.uint64(0x7FFFFFFF_7FFFFFFF)
+_ONES = np.uint64(0x00000001_00000001)
+_NONE = np.uint64(0)
+_VERIFY = np.uint64(1 << 31)
+_SLOT = np.uint64((1 << 31) - 1)
+_LOW16 = np.uint64(0xFFFF)
+_SHIFT = np.uint64(16)
+_TAG, _TAG2 = np.uint64(32), np.uint64(48)
 
 #: One match in so many candidates, or fewer, is rare enough for the processor to guess right most of the time.
 RARE = 8
+#: Postings are asked for so many runs before they are read: long enough for memory, short enough to stay in the cache.
+RUNS_AHEAD = 10
+#: Cache lines of a run, of four postings each, that are asked for; the processor follows a longer run by itself.
+LINES_AHEAD = 8
 
 
 @kernel
@@ -61,7 +72,7 @@ def _fits(
 @kernel
 def _settle(
     runs: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
-    cells: Slots, postings: Postings, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
+    cells: Slots, packed: Packed, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
     stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots, run_word: Slots, out: Slots,
     found: Int, ends: Ints, examined: Ints, guessing: bool,
 ) -> Int:  # fmt: skip
@@ -73,22 +84,27 @@ def _settle(
         else:
             first, last = np.int64(cells[run_first[z]]), np.int64(cells[run_last[z]])
         if last > first:
-            prefetch(postings, 4 * first)
+            if kept < RUNS_AHEAD:
+                prefetch(packed, 2 * first)
             run_first[kept], run_last[kept] = first, last
             run_object[kept], run_word[kept] = run_object[z], run_word[z]
             kept += 1
     current = -1
     now = np.int32(0)
-    at_x, at_y = np.uint32(0), np.uint32(0)
+    target = _TOPS
     for z in range(kept):
         i = run_object[z]
         first, last = run_first[z], run_last[z]
+        if z + RUNS_AHEAD < kept:
+            later = run_first[z + RUNS_AHEAD]
+            for line in range(later, min(run_last[z + RUNS_AHEAD], later + LINES_AHEAD * 4), 4):
+                prefetch(packed, 2 * line)
         if found + last - first > out.shape[0]:
             return -1
         if i != current:
             current = i
             now = np.int32(tick + i)
-            at_x, at_y = np.uint32(x[i]), np.uint32(y[i])
+            target = np.uint64(x[i]) | np.uint64(y[i]) << _TAG | _TOPS
             tag_stamp[0] = now
             stamp[0] = now
             for j in range(word_off[i], word_off[i + 1]):
@@ -96,37 +112,19 @@ def _settle(
                 stamp[word] = now
                 tag_stamp[word if word < EXACT_TAGS else EXACT_TAGS | (word & (EXACT_TAGS - 1))] = now
         examined[i] += last - first
-        if guessing:
-            for p in range(np.uint64(first), np.uint64(last)):
-                edge_x, edge_y = postings[p, 0], postings[p, 1]
-                from_x, from_y = np.uint32(at_x - (edge_x & _LOW16)), np.uint32(at_y - (edge_y & _LOW16))
-                wide, high = np.uint32(edge_x >> _SHIFT), np.uint32(edge_y >> _SHIFT)
-                if (from_x <= wide) & (from_y <= high):
-                    tags = postings[p, 3]
-                    if tag_stamp[tags & _LOW16] == now and tag_stamp[tags >> _SHIFT] == now:
-                        entry = postings[p, 2]
-                        certain = (from_x - _ONE < wide - _ONE) & (from_y - _ONE < high - _ONE) & (entry < _VERIFY)
-                        slot = np.int64(entry & _SLOT)
-                        if certain or _fits(
-                            slot, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits, kw, pool, haversine
-                        ):
-                            out[found] = slot
-                            found += 1
-            ends[i] = found
-            continue
-        # A match is a coin toss here, and a wrong guess costs more than the whole test: no branches.
         for p in range(np.uint64(first), np.uint64(last)):
-            edge_x, edge_y, tags, entry = postings[p, 0], postings[p, 1], postings[p, 3], postings[p, 2]
-            from_x, from_y = np.uint32(at_x - (edge_x & _LOW16)), np.uint32(at_y - (edge_y & _LOW16))
-            wide, high = np.uint32(edge_x >> _SHIFT), np.uint32(edge_y >> _SHIFT)
-            hit = (
-                (from_x <= wide)
-                & (from_y <= high)
-                & (tag_stamp[tags & _LOW16] == now)
-                & (tag_stamp[tags >> _SHIFT] == now)
-            )
-            certain = (from_x - _ONE < wide - _ONE) & (from_y - _ONE < high - _ONE) & (entry < _VERIFY)
-            slot = np.int64(entry & _SLOT)
+            edges = packed[p, 0]
+            after = target - (edges & _LANES)
+            before = ((edges >> _SHIFT & _LANES) | _TOPS) - (after & _BELOW)
+            inside = after & before & _TOPS == _TOPS
+            # Where matches are rare most candidates are guessed right to be outside. Where they are common a match is a
+            # coin toss, and a wrong guess costs more than the whole test: no branch then.
+            if guessing and not inside:
+                continue
+            rest = packed[p, 1]
+            hit = inside & (tag_stamp[rest >> _TAG & _LOW16] == now) & (tag_stamp[rest >> _TAG2] == now)
+            certain = ((after - _ONES) & (before - _ONES) & _TOPS == _TOPS) & (rest & _VERIFY == _NONE)
+            slot = np.int64(rest & _SLOT)
             out[found] = slot
             if hit & (not certain):
                 hit = _fits(slot, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits, kw, pool, haversine)
@@ -138,7 +136,7 @@ def _settle(
 @kernel
 def probe(
     start: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
-    directory: Slots, groups: Slots, cells: Slots, postings: Postings, shape: Floats, traits: Any, kw: Slots,
+    directory: Slots, groups: Slots, cells: Slots, packed: Packed, shape: Floats, traits: Any, kw: Slots,
     pool: Slots, haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots,
     run_word: Slots, out: Slots, off: Ints, examined: Ints,
 ) -> Int:  # fmt: skip
@@ -185,7 +183,7 @@ def probe(
                     g = np.int64(groups[g, NEXT])
                 if runs > RUNS - MOST_ROWS:
                     found = _settle(
-                        runs, x, y, exact_x, exact_y, word_off, words, tick, cells, postings, shape, traits, kw, pool,
+                        runs, x, y, exact_x, exact_y, word_off, words, tick, cells, packed, shape, traits, kw, pool,
                         haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word,
                         out, found, ends, examined, guessing,
                     )  # fmt: skip
@@ -193,7 +191,7 @@ def probe(
                     if found < 0:
                         return first
         found = _settle(
-            runs, x, y, exact_x, exact_y, word_off, words, tick, cells, postings, shape, traits, kw, pool,
+            runs, x, y, exact_x, exact_y, word_off, words, tick, cells, packed, shape, traits, kw, pool,
             haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, out, found, ends, examined, guessing,
         )  # fmt: skip
         if found < 0:

@@ -120,6 +120,8 @@ def _living(
         now = time[i] if timed else time.dtype.type(0)
         for p in range(off[i], off[i + 1]):
             slot = slots[p]
+            if p + 2 * _AHEAD < slots.shape[0]:
+                prefetch(number, slots[p + 2 * _AHEAD])
             if not timed or (ts[slot] <= now and (end.shape[0] == 0 or now < end[slot])):
                 out[count] = number[slot] + base
                 count += 1
