@@ -225,6 +225,13 @@ class AnswerBatch(_Columns):
     item: Ids
     value: Floats
 
+    @classmethod
+    def empty(cls) -> "AnswerBatch":
+        """Return a batch of no answers."""
+        ints = np.empty(0, np.int64)
+        none = Ids("int", ints)
+        return cls(none, ints, np.empty(0, np.uint8), np.zeros(1, np.int32), none, np.empty(0))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RejectBatch(_Columns):
@@ -233,6 +240,11 @@ class RejectBatch(_Columns):
     source: Ids
     line: Ints
     reason: Ids
+
+    @classmethod
+    def empty(cls) -> "RejectBatch":
+        """Return a batch of no rejects."""
+        return cls.of("", [], [])
 
     @classmethod
     def of(cls, source: str, lines: Sequence[int], reasons: Sequence[str]) -> "RejectBatch":

@@ -41,6 +41,15 @@ WIRE_TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls for cls in (ObjectBatch, QueryBatch, MatchBatch, AnswerBatch, RejectBatch)
 }
 _COLUMN_NAMES = {name: tuple(field.name for field in dataclass_fields(cls)) for name, cls in WIRE_TYPES.items()}
+#: The types of the plain and ragged columns of each batch, so that no kernel meets another.
+_EXPECTED = {
+    name: {
+        column: value.dtype
+        for column in _COLUMN_NAMES[name]
+        if isinstance(value := getattr(cls.empty(), column), np.ndarray)
+    }
+    for name, cls in WIRE_TYPES.items()
+}
 _PREFIX = struct.Struct("<BI")
 _DTYPES = {
     code: np.dtype(code) for code in ("<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "<f8", "<f4", "|b1")
@@ -185,6 +194,10 @@ def _decode_batch(kind: str, named: dict[str, Any]) -> Batch:
         raise CodecError(f"unknown type of batch '{kind}'")
     batch: Batch = WIRE_TYPES[kind](**named)
     assert not isinstance(batch, TupleBatch)
+    for name, expected in _EXPECTED[kind].items():
+        found = getattr(named[name], "dtype", None)
+        if found != expected or np.ndim(named[name]) != (2 if name == "shape" else 1):
+            raise CodecError(f"column '{name}' of a {kind} has type {found}, expected {expected}")
     rows = len(batch)
     for off_name, value_names in batch.RAGGED:
         for name in value_names:

@@ -1,5 +1,7 @@
 """The wire format: what goes in comes out, and nothing else is taken for a message."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -159,3 +161,11 @@ def test_messages_are_not_made_of_noise(raw):
     """Bytes of another version, or of no version, are refused with an error of ours."""
     with pytest.raises(CodecError):
         decode(bytes([VERSION + 1]) + raw)
+
+
+def test_column_of_another_type_is_refused():
+    """A batch whose column has the wrong type never reaches a kernel."""
+    batch = ObjectBatch.empty()
+    wrong = dataclasses.replace(batch, ts=np.empty(0, np.float64))
+    with pytest.raises(CodecError, match="column 'ts' of a ObjectBatch has type float64, expected int64"):
+        decode(b"".join(encode([("s", wrong)])))
