@@ -70,6 +70,7 @@ def test_caller_without_token_or_of_another_generation_is_closed(endpoints, wron
     stranger = endpoints(2, token=bytes(TOKEN_BYTES)) if wrong == "token" else endpoints(2, generation=2)
     stranger.connect({1: a.address})
     stranger.send(1, 0, 0, 0, [b"let me in"])
+    stranger.poll(0)
     assert frames(a, 1, seconds=0.3) == []
     assert any(isinstance(item, Lost) for item in frames(stranger, 1, seconds=5))
 
@@ -81,6 +82,7 @@ def test_noise_is_closed_and_others_go_on(endpoints):
         noise.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(200))
         b.connect({1: a.address})
         b.send(1, 3, 0, 5, [b"hello"])
+        b.poll(0)
         assert [(f.kind, f.epoch) for f in frames(a, 1)] == [(3, 5)]
 
 
@@ -92,6 +94,7 @@ def test_frame_above_the_limit_is_refused_on_both_sides(endpoints):
     with pytest.raises(OSError, match=r"topology\.limits\.frame_bytes"):
         a.send(2, 0, 0, 0, [bytes(1001)])
     b.send(1, 0, 0, 0, [bytes(5000)])
+    b.poll(0)
     [lost] = frames(a, 1)
     assert isinstance(lost, Lost)
     assert "limit is 1000" in lost.reason
@@ -102,6 +105,7 @@ def test_peer_that_is_gone_is_reported(endpoints):
     a, b = endpoints(1), endpoints(2)
     a.connect({2: b.address})
     a.send(2, 0, 0, 0, [b"x"])
+    a.poll(0)
     assert isinstance(frames(b, 1)[0], Frame)
     a.close()
     assert frames(b, 1) == [Lost(1, "the connection was closed")]

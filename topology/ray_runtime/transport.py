@@ -27,6 +27,7 @@ _HEADER = struct.Struct("<QIBBq")
 _MAX_BUFFERS = 512
 _READ_BYTES = 1 << 16
 _JOIN_BYTES = 1 << 16
+_HELD_BYTES = 1 << 16
 
 Address = tuple[str, int]
 
@@ -76,8 +77,11 @@ class Endpoint:
     # --- reading ---------------------------------------------------------------------------------------------------
 
     def poll(self, seconds: float | None = None) -> list[Frame | Lost]:
-        """Wait for something to happen, at most so long; return what has arrived. Sends what was waiting on the way."""
+        """Send what is held back, then wait for something to happen, at most so long; return what has arrived."""
         arrived: list[Frame | Lost] = []
+        self._push_held(arrived)
+        if arrived:
+            return arrived
         for key, events in self._selector.select(seconds):
             connection = key.fileobj
             if connection is self._listener:
@@ -154,7 +158,11 @@ class Endpoint:
             self._selector.register(connection, selectors.EVENT_READ, sender)
 
     def send(self, target: int, kind: int, lag: int, epoch: int, body: Buffers) -> int:
-        """Send one frame, or queue what the socket does not take yet; return its size."""
+        """Send one frame, or queue what the socket does not take yet; return its size.
+
+        Small frames are held back until the next `poll`, so that a task which has several epochs to work on sends their
+        messages together: a system call and a wake-up for many of them.
+        """
         size = size_of(body)
         if size > self.max_frame_bytes:
             raise OSError(
@@ -164,10 +172,21 @@ class Endpoint:
         sender = self._out[target]
         buffers: Buffers = [_HEADER.pack(size, self.me, kind, lag, epoch), *body]
         sender.waiting.extend([b"".join(buffers)] if size < _JOIN_BYTES else [b for b in buffers if len(b)])
-        self._push(sender)
+        sender.held += size
+        if sender.held >= _HELD_BYTES:
+            self._push(sender)
         return size
 
+    def _push_held(self, arrived: list[Frame | Lost]) -> None:
+        for sender in self._out.values():
+            if sender.held:
+                try:
+                    self._push(sender)
+                except OSError as error:
+                    self._give_up(sender, error, arrived)
+
     def _push(self, sender: "_Sender") -> None:
+        sender.held = 0
         blocked = not sender.push()
         if blocked != sender.blocked:
             sender.blocked = blocked
@@ -184,9 +203,13 @@ class Endpoint:
         except BlockingIOError:
             pass
         except OSError as error:
-            arrived.append(Lost(sender.target, str(error) or type(error).__name__))
-            with suppress(KeyError, ValueError):
-                self._selector.unregister(sender.connection)
+            self._give_up(sender, error, arrived)
+
+    def _give_up(self, sender: "_Sender", error: OSError, arrived: list[Frame | Lost]) -> None:
+        arrived.append(Lost(sender.target, str(error) or type(error).__name__))
+        sender.waiting.clear()
+        with suppress(KeyError, ValueError):
+            self._selector.unregister(sender.connection)
 
     def flush(self, seconds: float) -> None:
         """Wait until everything queued is with the kernel."""
@@ -208,13 +231,14 @@ class Endpoint:
 class _Sender:
     """One connection to a task, and what it has not taken yet."""
 
-    __slots__ = ("blocked", "connection", "target", "waiting")
+    __slots__ = ("blocked", "connection", "held", "target", "waiting")
 
     def __init__(self, target: int, connection: socket.socket) -> None:
         self.target = target
         self.connection = connection
         self.waiting: deque[bytes | memoryview] = deque()
         self.blocked = False
+        self.held = 0
 
     def push(self) -> bool:
         """Send as much as the socket takes; return whether that was all."""
