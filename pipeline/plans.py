@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from partitioners.costs import cell_costs
 from partitioners.fine_grid import DEFAULT_SIDE, FineGrid
@@ -24,10 +23,10 @@ from partitioners.plan import Plan, save
 from partitioners.registry import PARTITIONERS
 from partitioners.registry import build_plan as build_from
 from partitioners.statistics import ObjectSample, QuerySample, Statistics, thinned
+from pipeline.inputs import find_inputs
 from pipeline.prepared_rows import collected_rows, numbered_rows, source_objects
-from pipeline.query_tables import INITIAL_OBJECTS, QueryReading, initial_objects, query_sample, query_table
+from pipeline.query_tables import INITIAL_OBJECTS, QUERY_DDL, QueryReading, initial_objects, query_sample, query_table
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
-from streams.batches import TYPE_KNN
 from streams.columns import csr_concat
 from streams.errors import DeclarationError, InputError, did_you_mean
 from streams.geometry import METRICS, Metric
@@ -191,21 +190,18 @@ def _queries(
     """Return a sample of registrations, how many there are, and how many lines were rejected."""
     if not queries:
         return query_sample(_NO_QUERIES.empty_table()), 0, 0
+    files = find_inputs(spark, [str(path) for path in queries])
+    lines = spark.read.text([file.path for file in files])
+    near = not lines.where("instr(value, '\"knn\"') > 0").isEmpty()
+    objects = initial_objects(spark, data, initial) if near else None
     with tempfile.TemporaryDirectory(prefix="waterspout-queries-") as work:
-        plain = query_table(spark, queries, reading)
-        kinds = {row["type"]: row["count"] for row in plain.groupBy("type").count().collect()}  # at most five rows
-        rejected = kinds.pop(None, 0)
-        total = sum(kinds.values())
-        objects = initial_objects(spark, data, initial) if TYPE_KNN in kinds else None
-        table = plain if objects is None else query_table(spark, queries, reading, objects)
-        usable = table.where("reason is null")
-        if total > at_most:
-            step = -(-total // at_most)
-            usable = usable.where(f"number % {step} = 0")
-        usable.drop("reason").write.parquet(f"{work}/queries")
-        parts = [pq.read_table(part) for part in sorted(Path(work, "queries").glob("part-*.parquet"))]
-        rows = pa.concat_tables(parts).sort_by("number") if parts else _NO_QUERIES.empty_table()
-        return query_sample(rows), total, rejected
+        query_table(spark, queries, reading, objects).write.parquet(f"{work}/all")
+        table = spark.read.schema(QUERY_DDL).parquet(f"{work}/all")
+        counts = table.selectExpr("count(*) records", "count(reason) rejected").first()
+        rejected, total = counts["rejected"], counts["records"] - counts["rejected"]
+        step = max(1, -(-total // at_most))
+        usable = table.where(f"reason is null and number % {step} = 0").drop("reason")
+        return query_sample(usable.toArrow().cast(_NO_QUERIES).sort_by("number")), total, rejected
 
 
 _NO_QUERIES = pa.schema(

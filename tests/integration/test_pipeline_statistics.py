@@ -336,6 +336,8 @@ def test_plan_refuses_what_it_does_not_know(data, mix, tmp_path):
         build_plan("qt_tree", data, [mix], tmp_path / "a.plan", workers=4, master=MASTER)
     with pytest.raises(DeclarationError, match="did you mean 'leaves'"):
         build_plan("qt-tree", data, [], tmp_path / "a.plan", workers=4, options={"leavs": 9}, master=MASTER)
+    with pytest.raises(InputError, match="names no file"):
+        build_plan("kd", data, [tmp_path / "absent.jsonl"], tmp_path / "a.plan", workers=4, master=MASTER)
     with pytest.raises(InputError, match="no folder to write"):
         build_plan("kd", data, [mix], tmp_path / "none" / "a.plan", workers=4, master=MASTER)
     with pytest.raises(DeclarationError, match="unknown metric"):
