@@ -65,5 +65,5 @@ def test_two_components_of_one_name_are_an_error():
 
 def test_unknown_setting_names_the_nearest_one():
     """A mistyped setting is refused where it is given."""
-    with pytest.raises(DeclarationError, match="max_pendin.*did you mean 'max_pending'"):
+    with pytest.raises(DeclarationError, match=r"max_pendin.*did you mean 'max_pending'"):
         TopologyBuilder("typo", max_pendin=3)

@@ -89,8 +89,12 @@ def test_feedback_delays_the_final_epoch():
 def test_feedback_that_never_rests_is_an_error():
     """A loop without an end is reported, not run for ever."""
     c = conductor(max_pending=1, drain=5)
-    with pytest.raises(RunError, match="feedback has not come to rest"):
+
+    def go_on():
         for epoch in range(20):
             c.report(spout(epoch, exhausted=True))
             c.report(Report(2, epoch, feedback=1))
             c.grant()
+
+    with pytest.raises(RunError, match="feedback has not come to rest"):
+        go_on()
