@@ -1,9 +1,9 @@
 """A prepared data set: what the offline pipeline writes once and the online plane reads without Spark.
 
-    manifest.json        what is in the folder; written last, so a folder without it is unfinished
-    objects/*.parquet    id, ts, x, y, keyword_ids (and text, where it was kept), in time order, in order of file name
-    vocabulary.parquet   word, df: the most frequent word first, ties in alphabetical order; a word's place is its id
-    rejects.jsonl        records that could not be used, with their reasons
+manifest.json        what is in the folder; written last, so a folder without it is unfinished
+objects/*.parquet    id, ts, x, y, keyword_ids (and text, where it was kept), in time order, in order of file name
+vocabulary.parquet   word, df: the most frequent word first, ties in alphabetical order; a word's place is its id
+rejects.jsonl        records that could not be used, with their reasons
 """
 
 import json
