@@ -11,7 +11,10 @@ __all__ = ["BENCHMARKS", "Goal", "Options", "Report"]
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
     "pipeline": ("benchmarks.pipeline", "raw CSV to a prepared data set and a QT-tree, on Spark: seconds and memory"),
-    "range-index": ("benchmarks.range_index", "which standing queries does each object match: KAG, GI2 and FAST, objects/s"),
+    "range-index": (
+        "benchmarks.range_index",
+        "which standing queries does each object match: KAG, GI2 and FAST, objects/s",
+    ),
     "transport": (
         "benchmarks.transport",
         "spout -> 2 routers -> 4 null evaluators -> sink, local, Ray and plain actor calls",
