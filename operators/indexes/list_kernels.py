@@ -28,6 +28,8 @@ LENGTH, BASE, CAPACITY, MARKS = range(4)
 DESCENDED, TRIE = 1, 2
 #: Nodes that filing one query may add at most: at the top, on the level of its size, and two in the trie below.
 MOST_NEW_NODES = 4
+#: Candidates of a list whose rows are asked for ahead of time.
+AHEAD = 12
 
 
 @kernel
@@ -181,10 +183,13 @@ def _settle(
         if found + last - first > out.shape[0]:
             return np.int64(-1)
         examined[i] += last - first
-        for p in range(first, last):
+        for p in range(first, min(last, first + AHEAD)):
             prefetch(kw, 3 * np.int64(arena[p]))
             prefetch(traits, np.int64(arena[p]))
         for p in range(first, last):
+            if p + AHEAD < last:
+                prefetch(kw, 3 * np.int64(arena[p + AHEAD]))
+                prefetch(traits, np.int64(arena[p + AHEAD]))
             slot = np.int64(arena[p])
             if traits[slot] & 135 == 1 and kw[slot, 2] >= -1:
                 # Keywords first: most candidates fail here, and do not cost a look at their region.
