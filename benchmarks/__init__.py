@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.range_index",
         "which standing queries does each object match: KAG, GI2 and FAST, objects/s",
     ),
+    "routing": ("benchmarks.routing", "points and ranges to partitions: A-Grid, plain grid and R-tree, ns each"),
     "transport": (
         "benchmarks.transport",
         "spout -> 2 routers -> 4 null evaluators -> sink, local, Ray and plain actor calls",

@@ -29,8 +29,11 @@ the pointer from the partition before it in that row or column: both lines are w
 Elsewhere r is not R's first row, so "A's first row in R is r" means "A's first row is r", and U's first column is c with or
 without R: the pointer is the same for every R. These pointers make a forest (each partition has at most one right child
 and one bottom child) that is kept in the partition map. Following it within R finds every such B exactly once: nothing
-has to be marked, and beyond two border lines of the range no cell is read, so that the size of the grid hardly shows
-in the caches either.
+has to be marked, and beyond two border lines of the range no cell is asked for its partition.
+
+**The guide.** Lemma 1 counts steps; a step into a large grid that is in no cache takes as long as ten others. A guide of at
+most 256 x 256 blocks names the partition of the middle of each block. Where the partition map says that the cell in
+question is in it too, as it mostly is, the fine grid is not touched, so that its size does not show in the time either.
 """
 
 from dataclasses import dataclass
@@ -44,11 +47,14 @@ from partitioners.fine_grid import FineGrid
 from partitioners.grid_plan import GridPlan
 from partitioners.plan import MAX_WORKERS
 from partitioners.range_routing import grid_edges, point_columns, routed
-from partitioners.range_routing_kernels import neighbour_ranges, owned_points, partition_map, workers_of_rows
+from partitioners.range_routing_kernels import FAR, neighbour_ranges, owned_points, partition_map, workers_of_rows
 from partitioners.tiling import Boxes, Owner, painted, repainted, tiling_boxes
 from streams.errors import DeclarationError, InputError
 
 __all__ = ["AGrid"]
+
+#: Blocks of the guide in a row or a column, at most: all of them are in a core's cache.
+_BLOCKS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,14 +66,19 @@ class AGrid:
         boxes: first column, first row, last column, last row of each partition.
         workers: the evaluator of each partition.
         owner: the partition of each cell, row after row.
-        table: the partition map with its shortcuts, as `partitioners.range_routing_kernels` lays it out.
+        table, beside: the partition map with its shortcuts, as `partitioners.range_routing_kernels` lays it out.
+        guide: the partition in the middle of each block of cells.
+        shifts: columns and rows of a block, as powers of two.
     """
 
     grid: FineGrid
     boxes: Boxes
     workers: Workers
     owner: Owner
-    table: NDArray[np.int32]
+    table: NDArray[np.uint16]
+    beside: NDArray[np.uint16]
+    guide: Owner
+    shifts: tuple[int, int]
     edges: Floats
 
     @classmethod
@@ -96,9 +107,16 @@ class AGrid:
                 f"{len(boxes)} partitions"
             )
         check_range("workers", given, 0, MAX_WORKERS)
-        table = partition_map(boxes, owner, grid.columns, grid.rows)
+        if max(grid.columns, grid.rows) > FAR:
+            raise DeclarationError(
+                f"A-Grid on a fine grid of {grid.columns} x {grid.rows} cells; expected at most {FAR:,} columns and rows"
+            )
+        table, beside = (column(part, np.uint16, 2) for part in partition_map(boxes, owner, grid.columns, grid.rows))
         own = column(np.array(given, np.int32), np.int32)
-        return cls(grid, boxes, own, owner, column(table, np.int32, 2), grid_edges(grid))
+        shifts = _shift(grid.columns), _shift(grid.rows)
+        across, down = _middles(grid.columns, shifts[0]), _middles(grid.rows, shifts[1])
+        guide = column(owner.reshape(grid.rows, grid.columns)[np.ix_(down, across)].ravel(), np.uint16)
+        return cls(grid, boxes, own, owner, table, beside, guide, shifts, grid_edges(grid))
 
     @property
     def partitions(self) -> int:
@@ -130,7 +148,9 @@ class AGrid:
             self.grid,
             self.edges,
             (min_x, min_y, max_x, max_y),
-            lambda boxes, limit: neighbour_ranges(boxes, self.grid.columns, self.owner, self.table, limit),
+            lambda boxes, limit: neighbour_ranges(
+                boxes, self.grid.columns, self.owner, self.table, self.beside, self.guide, self.shifts, limit
+            ),
         )
 
     def workers_of(self, partitions: Csr) -> Csr:
@@ -140,3 +160,13 @@ class AGrid:
         check_range("partitions", partition, 0, self.partitions)
         found: Csr = workers_of_rows(off, partition, self.workers, int(self.workers.max()) + 1)
         return found
+
+
+def _shift(cells: int) -> int:
+    """Return the power of two of the side of a block."""
+    return max((cells - 1).bit_length() - (_BLOCKS - 1).bit_length(), 0)
+
+
+def _middles(cells: int, shift: int) -> NDArray[np.int64]:
+    """Return the cells in the middle of the blocks."""
+    return np.minimum(np.arange(0, cells, 1 << shift) + (1 << shift) // 2, cells - 1)

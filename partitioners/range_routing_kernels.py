@@ -1,12 +1,18 @@
 """Kernels of the range routers: A-Grid, plain grid and R-tree (Tornado, Sections 3.1 and 5.2).
 
 Layout. `owner[row * columns + column]` is the partition of a fine-grid cell. `edges` are min x, min y, columns per unit,
-rows per unit, max x, max y of the space. `table[p]` is the row of partition p in A-Grid's partition map, half a cache
-line, with the two shortcuts that `partitioners.a_grid` explains:
+rows per unit, max x, max y of the space. `table[p]` is the row of partition p in A-Grid's partition map, with the shortcuts
+that `partitioners.a_grid` explains; `beside[p]` names neighbours of p. Both are small, so that they stay in the cache:
 
-    0..3  first column, first row, last column, last row
-    4, 6  last column and right child, or `FAR` and p itself where there is no right child
-    5, 7  last row and bottom child, or `FAR` and p itself where there is no bottom child
+    table   0..3  first column, first row, last column, last row
+            4, 6  last column and right child, or `FAR` and p itself where there is no right child
+            5, 7  last row and bottom child, or `FAR` and p itself where there is no bottom child
+    beside  0, 1  the partitions to the right of the first and of the last row of p, or p itself at the edge
+            2, 3  the partitions below the first and the last column of p, or p itself at the edge
+
+`guide` has a cell for each block of 2^shift x 2^shift cells (shifts for columns and rows) and holds the partition of the
+block's middle. Most cells of a block are in that partition, which the map tells; only for the others is the fine grid read.
+The guide has at most 256 x 256 blocks however fine the grid is, so it stays in the cache, which the fine grid does not.
 
 A range becomes a box of cells first (`cell_boxes`). The cell of a coordinate is monotone in float64, so this box holds
 the cells of all points of the closed range and no others; a range without a point in the space (outside, or its end before
@@ -25,6 +31,7 @@ from numpy.typing import NDArray
 from partitioners.columns import Floats, Offsets, Workers, kernel
 
 __all__ = [
+    "FAR",
     "UNOWNED",
     "any_unowned",
     "cell_boxes",
@@ -40,6 +47,7 @@ __all__ = [
 
 Owner = NDArray[np.uint16]
 Table = NDArray[np.int32]
+Map = NDArray[np.uint16]
 Bits = NDArray[np.uint64]
 Int = Any  # a machine integer, numpy's or Python's
 Routed = tuple[Offsets, Workers, bool]
@@ -47,7 +55,7 @@ Routed = tuple[Offsets, Workers, bool]
 #: What a cell holds that no partition has.
 UNOWNED = 65535
 #: A column or row that no range reaches.
-FAR = 2**31 - 1
+FAR = 65535
 
 #: Rows up to this long are put in order by insertion; longer ones by a set of bits, unless their numbers are so far apart
 #: that there are more than two words of it for each.
@@ -143,25 +151,29 @@ def any_unowned(owner: NDArray[np.uint16], boxes: Table) -> bool:
 
 
 @kernel
-def partition_map(boxes: Table, owner: Owner, columns: int, rows: int) -> Table:
-    """Return the partition map: bounds and shortcuts of each partition."""
-    table = np.empty((len(boxes), 8), np.int32)
+def partition_map(boxes: Table, owner: Owner, columns: int, rows: int) -> tuple[Map, Map]:
+    """Return the partition map: bounds and shortcuts, and neighbours, of each partition."""
+    table = np.empty((len(boxes), 8), np.uint16)
+    beside = np.empty((len(boxes), 4), np.uint16)
     for p in range(len(boxes)):
         x0, y0, x1, y1 = np.int64(boxes[p, 0]), np.int64(boxes[p, 1]), np.int64(boxes[p, 2]), np.int64(boxes[p, 3])
         table[p, :4] = boxes[p]
         table[p, 4:6] = FAR
         table[p, 6:] = p
+        beside[p] = p
         if x1 + 1 < columns:
             right = owner[y0 * columns + x1 + 1]
+            beside[p, 0], beside[p, 1] = right, owner[y1 * columns + x1 + 1]
             if boxes[right, 1] == y0:
                 table[p, 4], table[p, 6] = x1, right
         if y1 + 1 < rows:
             bottom = owner[(y1 + 1) * columns + x0]
-            beside = owner[(y1 + 1) * columns + (x0 - 1 if x0 > 0 else 0)]
+            beside[p, 2], beside[p, 3] = bottom, owner[(y1 + 1) * columns + x1]
+            before = owner[(y1 + 1) * columns + (x0 - 1 if x0 > 0 else 0)]
             # One pointer to each partition is enough: where a right pointer leads here too, this one is left out.
-            if boxes[bottom, 0] == x0 and (x0 == 0 or boxes[beside, 1] != y1 + 1):
+            if boxes[bottom, 0] == x0 and (x0 == 0 or boxes[before, 1] != y1 + 1):
                 table[p, 5], table[p, 7] = y1, bottom
-    return table
+    return table, beside
 
 
 @kernel
@@ -176,16 +188,95 @@ def owned_points(x: Floats, y: Floats, edges: Floats, shape: tuple[int, int], ow
 
 
 @kernel
-def neighbour_ranges(ranges: Table, columns: int, owner: Owner, table: Table, limit: int) -> Routed:
+def _at(
+    column: Int, row: Int, columns: int, owner: Owner, table: Map, guide: Owner, blocks: Int, shift: tuple[Int, Int]
+) -> Int:
+    """Return the partition of a cell; `blocks` are those in a row of the guide."""
+    p = np.uintp(guide[(np.uintp(row) >> shift[1]) * blocks + (np.uintp(column) >> shift[0])])
+    across = (table[p, 0] <= column) & (column <= table[p, 2])
+    if across & (table[p, 1] <= row) & (row <= table[p, 3]):
+        return p
+    return np.uintp(owner[np.uintp(np.int64(row) * columns + column)])
+
+
+@kernel
+def _along(
+    p: Int,
+    axis: int,
+    line: Int,
+    columns: int,
+    owner: Owner,
+    table: Map,
+    beside: Map,
+    guide: Owner,
+    blocks: Int,
+    shift: tuple[Int, Int],
+) -> Int:
+    """Return the partition after p along a row (axis 0) or a column (axis 1) that p reaches.
+
+    It is one of the two neighbours that `beside` names, chosen without a branch; or else, in the midst of many, the cell
+    is asked.
+    """
+    near, far = np.uintp(beside[p, 2 * axis]), np.uintp(beside[p, 2 * axis + 1])
+    q = near + (far - near) * np.uintp(table[far, 1 - axis] <= line)
+    if table[q, 3 - axis] >= line:
+        return q
+    beyond = np.int64(table[p, 2 + axis]) + 1
+    column, row = (beyond, np.int64(line)) if axis == 0 else (np.int64(line), beyond)
+    return _at(column, row, columns, owner, table, guide, blocks, shift)
+
+
+@kernel
+def _descend(out: Workers, start: Int, middle: Int, end: Int, x0: Int, y0: Int, x1: Int, y1: Int, table: Map) -> Int:
+    """Append the children of a list of partitions, theirs and so on; return the end of the list.
+
+    The list begins with the partitions along the first row of the range (to `middle`) and those along its first column
+    (to `end`). Children in these lines are on it already, so that a right child counts only for a partition that begins
+    beyond the row, and a bottom child for one that begins beyond the column; all others begin beyond both.
+    """
+    at, size = start, end
+    while at < middle:
+        p = np.uintp(out[at])
+        at += _ONE
+        out[size] = table[p, 7]
+        size += np.uintp((table[p, 0] > x0) & (table[p, 5] < y1))
+    while at < end:
+        p = np.uintp(out[at])
+        at += _ONE
+        out[size] = table[p, 6]
+        size += np.uintp((table[p, 1] > y0) & (table[p, 4] < x1))
+    while at < size:
+        p = np.uintp(out[at])
+        at += _ONE
+        out[size] = table[p, 6]
+        size += np.uintp(table[p, 4] < x1)
+        out[size] = table[p, 7]
+        size += np.uintp(table[p, 5] < y1)
+    return size
+
+
+@kernel
+def neighbour_ranges(
+    ranges: Table,
+    columns: int,
+    owner: Owner,
+    table: Map,
+    beside: Map,
+    guide: Owner,
+    shifts: tuple[int, int],
+    limit: int,
+) -> Routed:
     """Return the partitions of each range by neighbour-based routing; `partitioners.a_grid` proves that none is missed.
 
     The row that is being written is also the list of work: first come the partitions along the first row and the first
-    column of the range, found from dominant cell to dominant cell, then the children of everything on the list.
+    column of the range, from dominant cell to dominant cell, then the children of everything on the list.
     """
     partitions = len(table)
     off = np.zeros(len(ranges) + 1, np.int32)
     out = np.empty(len(ranges) + partitions + 1, np.int32)
     bits = np.zeros((partitions + 63) >> 6, np.uint64)
+    shift = np.uintp(shifts[0]), np.uintp(shifts[1])
+    blocks = (np.uintp(columns - 1) >> shift[0]) + _ONE
     size = np.uintp(0)
     for i in range(len(ranges)):
         start = size
@@ -193,33 +284,24 @@ def neighbour_ranges(ranges: Table, columns: int, owner: Owner, table: Table, li
         if x1 >= 0:
             if np.int64(size) + partitions >= len(out):
                 out = _wider(out, size, partitions)
-            p = np.uintp(owner[np.uintp(np.int64(y0) * columns + x0)])
-            out[size] = p
+            corner = _at(x0, y0, columns, owner, table, guide, blocks, shift)
+            out[size] = corner
             size += _ONE
-            right, bottom = table[p, 2], table[p, 3]
-            if right < x1 or bottom < y1:
-                while right < x1:
-                    p = np.uintp(owner[np.uintp(np.int64(y0) * columns + right + 1)])
+            if table[corner, 2] < x1 or table[corner, 3] < y1:
+                p = corner
+                while table[p, 2] < x1:
+                    p = _along(p, 0, y0, columns, owner, table, beside, guide, blocks, shift)
                     out[size] = p
                     size += _ONE
-                    right = table[p, 2]
-                while bottom < y1:
-                    p = np.uintp(owner[np.uintp((np.int64(bottom) + 1) * columns + x0)])
+                middle, p = size, corner
+                while table[p, 3] < y1:
+                    p = _along(p, 1, x0, columns, owner, table, beside, guide, blocks, shift)
                     out[size] = p
                     size += _ONE
-                    bottom = table[p, 3]
-                at = start + _ONE
-                while at < size:
-                    p = np.uintp(out[at])
-                    at += _ONE
-                    # Children in the first row or column of the range are on the list already.
-                    out[size] = table[p, 6]
-                    size += np.uintp((table[p, 1] > y0) & (table[p, 4] < x1))
-                    out[size] = table[p, 7]
-                    size += np.uintp((table[p, 0] > x0) & (table[p, 5] < y1))
-                if np.int64(size) > limit:
-                    return off, out[:0], False
+                size = _descend(out, start + _ONE, middle, size, x0, y0, x1, y1, table)
                 _ascend(out, start, size, bits)
+            if np.int64(size) > limit:
+                return off, out[:0], False
         off[i + 1] = size
     return off, out[:size], True
 

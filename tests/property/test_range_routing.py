@@ -238,7 +238,7 @@ def test_a_grid_with_other_boxes_is_the_one_made_of_them(world, other, workers):
     cells = before.owner.copy()
     worker = rng.integers(0, workers, len(new))
     after, fresh = before.with_boxes(new, worker), AGrid.of_boxes(grid, new, worker)
-    for name in ("boxes", "workers", "owner", "table"):
+    for name in ("boxes", "workers", "owner", "table", "beside", "guide"):
         assert np.array_equal(getattr(after, name), getattr(fresh, name))
         assert not getattr(after, name).flags.writeable
     assert np.array_equal(before.owner, cells)

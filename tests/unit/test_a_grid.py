@@ -1,0 +1,249 @@
+"""A-Grid by example: the paper's figure, pinwheels, borders, rebalancing, and what is refused."""
+
+import numpy as np
+import pytest
+
+from partitioners import FineGrid, build_plan, range_routing
+from partitioners.a_grid import AGrid
+from partitioners.adjacency import Adjacency, Neighbour, Side, corner_strip
+from partitioners.grid_plan import GridPlan
+from partitioners.kd_decomposition import uniform_plan
+from partitioners.plain_grid import PlainGrid
+from partitioners.r_tree import RTree
+from partitioners.statistics import Statistics
+from partitioners.tiling import MAX_PARTITIONS
+from streams.batches import ObjectBatch, QueryBatch
+from streams.errors import DeclarationError, InputError
+from streams.geometry import Rect
+
+GRID = FineGrid(Rect(0, 0, 3, 3), 3, 3)
+#: Four arms around a centre, turning one way.
+PINWHEEL = [(0, 0, 1, 0), (2, 0, 2, 1), (1, 2, 2, 2), (0, 1, 0, 2), (1, 1, 1, 1)]
+ROUTERS = [lambda g, b: AGrid.of_boxes(g, b, np.arange(len(b))), PlainGrid.of_boxes, RTree.of_boxes]
+each_router = pytest.mark.parametrize("make", ROUTERS, ids=["a-grid", "plain grid", "r-tree"])
+
+
+def _route(router, *bounds):
+    return router.route_ranges(*(np.array([edge], float) for edge in bounds))[1].tolist()
+
+
+def _pinwheel(workers=range(5)):
+    return AGrid.of_boxes(GRID, PINWHEEL, list(workers))
+
+
+@each_router
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ((0.5, 0.5, 2.5, 2.5), [0, 1, 2, 3, 4]),
+        ((1.2, 1.2, 1.8, 1.8), [4]),
+        ((1.2, 0.5, 2.5, 1.5), [0, 1, 4]),
+        ((0.5, 1.5, 1.5, 2.5), [2, 3, 4]),
+        ((1.0, 1.0, 1.0, 1.0), [4]),
+        ((1.5, 1.5, 2.0, 2.0), [1, 2, 4]),
+        ((3.0, 3.0, 3.0, 3.0), [2]),
+        ((3.0, 0.0, 9.0, 0.0), [1]),
+        ((-5.0, -5.0, 0.0, 0.0), [0]),
+        ((-np.inf, -np.inf, np.inf, np.inf), [0, 1, 2, 3, 4]),
+        ((3.1, 0.0, 4.0, 1.0), []),
+        ((0.0, -2.0, 1.0, -0.1), []),
+        ((2.0, 2.0, 1.0, 1.0), []),
+    ],
+)
+def test_range_router_on_a_pinwheel(make, bounds, expected):
+    """Ranges on a tiling that no straight cut divides: inside, on borders, at and beyond the edges, upside down."""
+    assert _route(make(GRID, PINWHEEL), *bounds) == expected
+
+
+def test_a_grid_routes_the_range_of_figure_2():
+    """In a layout like the paper's Figure 2(b), a range over six partitions finds all six and not the seventh."""
+    grid = FineGrid(Rect(0, 0, 8, 8), 8, 8)
+    a, b, c, d = (0, 2, 3, 5), (4, 0, 7, 3), (4, 4, 4, 7), (5, 4, 7, 5)
+    e, f, g = (5, 6, 7, 7), (0, 6, 3, 7), (0, 0, 3, 1)
+    a_grid = AGrid.of_boxes(grid, [a, b, c, d, e, f, g], np.arange(7))
+    assert _route(a_grid, 2.5, 2.5, 6.5, 6.5) == [0, 1, 2, 3, 4, 5]
+
+
+@each_router
+def test_range_router_takes_no_rows(make):
+    """Empty batches have empty answers."""
+    router, none = make(GRID, PINWHEEL), np.empty(0)
+    off, found = router.route_ranges(none, none, none, none)
+    assert (off.tolist(), found.tolist(), router.route_points(none, none).tolist()) == ([0], [], [])
+
+
+@each_router
+def test_range_router_sends_points_outside_to_the_nearest_cell(make):
+    """Points beyond the edges belong to the border cell, points on a border to the cell that begins there."""
+    x, y = np.array([-1.0, 9.0, 1.0, 2.0, 3.0]), np.array([-1.0, 0.5, 1.0, 2.0, 3.0])
+    assert make(GRID, PINWHEEL).route_points(x, y).tolist() == [0, 1, 4, 2, 2]
+
+
+@each_router
+@pytest.mark.parametrize("columns", [130, 1000])
+def test_range_router_keeps_rows_ascending_however_far_apart_the_numbers_are(make, columns):
+    """Long rows come in order, whether their numbers are near one another or thousands apart."""
+    grid = FineGrid(Rect(0, 0, columns, 60), columns, 60)
+    cells = np.arange(columns * 60)
+    boxes = np.stack([cells % columns, cells // columns] * 2, axis=1)
+    expected = [row * columns + column for row in range(20, 25) for column in (7, 8, 9)]
+    assert _route(make(grid, boxes), 7.5, 20.5, 9.5, 24.5) == expected
+
+
+@each_router
+def test_range_router_refuses_columns_of_different_lengths(make):
+    """Kernels do not check their columns, so the router does."""
+    router, one, two = make(GRID, PINWHEEL), np.zeros(1), np.zeros(2)
+    with pytest.raises(InputError, match="'y' of points has 2 rows, expected 1"):
+        router.route_points(one, two)
+    with pytest.raises(InputError, match="'max_x' of ranges has 2 rows, expected 1"):
+        router.route_ranges(one, one, two, one)
+
+
+@each_router
+def test_range_router_bounds_its_answer(make, monkeypatch):
+    """A batch whose answer would exceed the limit is refused as a whole; one that reaches it is not."""
+    router, zero, three = make(GRID, PINWHEEL), np.zeros(4), np.full(4, 3.0)
+    monkeypatch.setattr(range_routing, "MAX_ROUTED", 20)
+    assert len(router.route_ranges(zero, zero, three, three)[1]) == 20
+    monkeypatch.setattr(range_routing, "MAX_ROUTED", 19)
+    with pytest.raises(InputError, match="route fewer ranges at a time"):
+        router.route_ranges(zero, zero, three, three)
+
+
+@each_router
+@pytest.mark.parametrize(
+    ("boxes", "says"),
+    [
+        ([], "expected 1 to 65,535 rows"),
+        ([(0, 0, 2)], "shape"),
+        ([(0, 0, 2, 2.0)], "whole numbers"),
+        ([(0, 0, 3, 2)], "expected 0..2"),
+        ([(0, 0, 2, 0), (0, 2, 2, 1)], "partition 1 is the box .* ends before it begins"),
+        ([(0, 0, 2, 1)], "column 0, row 2 belongs to 0 partitions"),
+        ([(0, 0, 2, 1), (1, 1, 2, 2), (0, 2, 0, 2)], "column 1, row 1 belongs to 2 partitions"),
+        ([(0, 0, 2, 2), (1, 1, 1, 1)], "column 1, row 1 belongs to 2 partitions"),
+    ],
+)
+def test_range_router_refuses_what_is_no_tiling(make, boxes, says):
+    """Boxes that do not cover the space exactly once are refused with the first cell that shows it."""
+    with pytest.raises(InputError, match=says):
+        make(GRID, boxes)
+
+
+def test_range_router_refuses_more_partitions_than_a_cell_can_name():
+    """The number of partitions is limited."""
+    cells = np.arange(MAX_PARTITIONS + 1)
+    boxes = np.stack([cells % 256, cells // 256] * 2, axis=1)
+    with pytest.raises(InputError, match="65,535"):
+        PlainGrid.of_boxes(FineGrid(Rect(0, 0, 1, 1), 256, 256), boxes)
+
+
+def test_a_grid_of_a_plan_routes_like_the_plan():
+    """The structure made from a plan brings points and ranges to the plan's workers."""
+    grid = FineGrid(Rect(0, 0, 2, 1), 40, 30)
+    boxes = uniform_plan(grid, 12).boxes
+    plan = GridPlan.of_boxes(grid, boxes, np.arange(12) * 5 % 7, 7)
+    rng = np.random.default_rng(3)
+    x, y = rng.random(200) * 2, rng.random(200)
+    no_words = np.zeros(201, np.int32), np.empty(0, np.int64)
+    a_grid = AGrid.of_plan(plan)
+    assert a_grid.workers[a_grid.route_points(x, y)].tolist() == plan.route_points(x, y, *no_words)[1].tolist()
+    bounds = x, y, x + rng.random(200), y + rng.random(200)
+    by_plan = plan.route_regions(*bounds, *no_words, np.zeros(200, np.bool_))
+    found = a_grid.workers_of(a_grid.route_ranges(*bounds))
+    assert [part.tolist() for part in found] == [part.tolist() for part in by_plan]
+
+
+def test_a_grid_refuses_plans_that_are_more_than_boxes():
+    """Plans that divide keywords or that send objects everywhere are not for an A-Grid."""
+    statistics = Statistics.of_batches(ObjectBatch.empty(), QueryBatch.empty(), Rect(0, 0, 1, 1), side=4)
+    with pytest.raises(DeclarationError, match="divides keywords; build it with the partitioner 'kd'"):
+        AGrid.of_plan(build_plan("text", statistics, 3))
+    with pytest.raises(DeclarationError, match="sends objects everywhere"):
+        AGrid.of_plan(build_plan("location", statistics, 3))
+
+
+def test_a_grid_shares_its_cells_where_no_border_moves():
+    """A change of workers copies no cells; a change of borders copies them and leaves the old ones alone."""
+    a_grid = _pinwheel()
+    reassigned = a_grid.with_boxes(PINWHEEL, [4, 3, 2, 1, 0])
+    assert reassigned.owner is a_grid.owner
+    assert reassigned.workers.tolist() == [4, 3, 2, 1, 0]
+    shifted = a_grid.with_boxes([(0, 0, 0, 0), (1, 0, 2, 1), (1, 2, 2, 2), (0, 1, 0, 2)], [0, 1, 2, 3])
+    assert shifted.owner.tolist() == [0, 1, 1, 3, 1, 1, 3, 2, 2]
+    assert a_grid.owner.tolist() == [0, 0, 1, 3, 4, 1, 3, 2, 2]
+    split = shifted.with_boxes([(0, 0, 0, 0), (1, 0, 2, 0), (1, 2, 2, 2), (0, 1, 0, 2), (1, 1, 2, 1)], range(5))
+    assert split.owner.tolist() == [0, 1, 1, 3, 4, 4, 3, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "says"),
+    [
+        (PINWHEEL[:4], "column 1, row 1 belongs to 0 partitions"),
+        ([*PINWHEEL[:4], (1, 1, 2, 1)], "column 2, row 1 belongs to 2 partitions"),
+        ([(0, 0, 0, 0), *PINWHEEL[1:4], (1, 1, 2, 1)], "column 1, row 0 belongs to 0 partitions"),
+    ],
+)
+def test_a_grid_with_boxes_refuses_gaps_and_overlaps(boxes, says):
+    """Gaps, overlaps, and an overlap that is as large as a gap are noticed when only some boxes change."""
+    with pytest.raises(InputError, match=says):
+        _pinwheel().with_boxes(boxes, np.zeros(len(boxes), int))
+
+
+@pytest.mark.parametrize(
+    ("workers", "says"), [([0, 1], r"shape \(2,\)"), ([0.5] * 5, "float64"), ([0, 1, 2, 3, -1], "expected 0..65535")]
+)
+def test_a_grid_refuses_impossible_workers(workers, says):
+    """Each partition has one worker with a number that exists."""
+    with pytest.raises(InputError, match=says):
+        _pinwheel(workers)
+
+
+def test_a_grid_workers_of_refuses_rows_of_another_making():
+    """Rows that are not ragged, or that name partitions which do not exist, do not reach the kernel."""
+    for rows in (([0, 2], [0]), ([0, 1], [5])):
+        with pytest.raises(InputError, match="partitions"):
+            _pinwheel().workers_of(tuple(np.array(part, np.int32) for part in rows))
+
+
+def test_a_grid_owns_its_boxes_and_workers():
+    """Later changes to the arrays that it was made of do not reach it."""
+    boxes, workers = np.array(PINWHEEL, np.int32), np.arange(5, dtype=np.int32)
+    a_grid = AGrid.of_boxes(GRID, boxes, workers)
+    boxes[:], workers[:] = 0, 0
+    assert a_grid.boxes.tolist() == [list(box) for box in PINWHEEL]
+    assert a_grid.workers.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_neighbours_tell_whole_sides_corners_and_parts():
+    """A partition with one neighbour of each kind: mergeable, at a corner, in the middle of a side, and larger."""
+    grid = FineGrid(Rect(0, 0, 6, 6), 6, 6)
+    centre, left, right_low, right_high = (2, 1, 3, 4), (0, 1, 1, 4), (4, 1, 5, 2), (4, 3, 5, 4)
+    below, above = (0, 0, 5, 0), (0, 5, 5, 5)
+    a_grid = AGrid.of_boxes(grid, [centre, left, right_low, right_high, below, above], np.arange(6))
+    near = a_grid.neighbours(0)
+    assert near == (
+        Neighbour(1, Side.LEFT, Adjacency.WHOLE),
+        Neighbour(2, Side.RIGHT, Adjacency.CORNER),
+        Neighbour(3, Side.RIGHT, Adjacency.CORNER),
+        Neighbour(4, Side.BELOW, Adjacency.PART),
+        Neighbour(5, Side.ABOVE, Adjacency.PART),
+    )
+    assert [n.mergeable for n in near] == [True, False, False, False, False]
+    assert corner_strip(centre, right_low, Side.RIGHT) == ((2, 1, 3, 2), (2, 3, 3, 4), (2, 1, 5, 2))
+    assert corner_strip(centre, right_high, Side.RIGHT) == ((2, 3, 3, 4), (2, 1, 3, 2), (2, 3, 5, 4))
+
+
+def test_neighbours_refuse_what_does_not_exist():
+    """A partition that is not there, and a corner shift between boxes that form no corner, are errors."""
+    with pytest.raises(InputError, match="no partition 5; expected 0 to 4"):
+        _pinwheel().neighbours(5)
+    with pytest.raises(InputError, match="no corner neighbour"):
+        corner_strip((0, 0, 1, 1), (2, 0, 3, 1), Side.RIGHT)
+
+
+def test_r_tree_refuses_nodes_without_branches():
+    """A fan-out below two would never come to a root."""
+    with pytest.raises(DeclarationError, match="expected at least 2"):
+        RTree.of_boxes(GRID, PINWHEEL, fanout=1)
