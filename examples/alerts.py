@@ -1,6 +1,6 @@
 """Range alerts from Python: earthquakes as they come, told to those who asked.
 
-python examples/alerts.py [local|ray]
+    python examples/alerts.py [local|ray]
 """
 
 import json
