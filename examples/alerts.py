@@ -1,6 +1,8 @@
 """Range alerts from Python: earthquakes as they come, told to those who asked.
 
     python examples/alerts.py [local|ray]
+
+The results come back to this program, whichever runtime finds them.
 """
 
 import json
