@@ -43,10 +43,10 @@ def run(options: Options) -> Report:
 
 
 def _run(options: Options, work: Path) -> Report:
-    sizes: tuple[int, ...] = (50_000, 100_000) if options.quick else (*GROWTH, LARGEST)
+    sizes: tuple[int, ...] = (100_000,) if options.quick else (*GROWTH, LARGEST)
     figures: dict[str, float] = {}
     rows = []
-    middle = sizes[1]
+    middle = 100_000 if options.quick else 1_000_000
     if options.data is not None:
         sizes, middle = (), 0
         figures |= _prepared(options.data, work / "given", "given")
