@@ -36,7 +36,7 @@ most 256 x 256 blocks names the partition of the middle of each block. Where the
 question is in it too, as it mostly is, the fine grid is not touched, so that its size does not show in the time either.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,7 +47,14 @@ from partitioners.fine_grid import FineGrid
 from partitioners.grid_plan import GridPlan
 from partitioners.plan import MAX_WORKERS
 from partitioners.range_routing import grid_edges, point_columns, routed
-from partitioners.range_routing_kernels import FAR, neighbour_ranges, owned_points, partition_map, workers_of_rows
+from partitioners.range_routing_kernels import (
+    FAR,
+    middles,
+    neighbour_ranges,
+    owned_points,
+    partition_map,
+    workers_of_rows,
+)
 from partitioners.tiling import Boxes, Owner, painted, repainted, tiling_boxes
 from streams.errors import DeclarationError, InputError
 
@@ -85,7 +92,7 @@ class AGrid:
     def of_boxes(cls, grid: FineGrid, boxes: ArrayLike, workers: ArrayLike) -> "AGrid":
         """Lay partitions over a fine grid; `workers` are their evaluators."""
         checked = tiling_boxes(grid, boxes)
-        return cls._of(grid, checked, workers, painted(grid, checked))
+        return cls._of(grid, checked, _checked_workers(workers, len(checked)), painted(grid, checked))
 
     @classmethod
     def of_plan(cls, plan: GridPlan) -> "AGrid":
@@ -99,24 +106,15 @@ class AGrid:
         return cls.of_boxes(plan.grid, plan.boxes, plan.part_worker)
 
     @classmethod
-    def _of(cls, grid: FineGrid, boxes: Boxes, workers: ArrayLike, owner: Owner) -> "AGrid":
-        given = np.asarray(workers)
-        if given.shape != (len(boxes),) or not np.issubdtype(given.dtype, np.integer):
-            raise InputError(
-                f"workers are {given.dtype} of shape {given.shape}; expected a whole number for each of "
-                f"{len(boxes)} partitions"
-            )
-        check_range("workers", given, 0, MAX_WORKERS)
+    def _of(cls, grid: FineGrid, boxes: Boxes, workers: Workers, owner: Owner) -> "AGrid":
         if max(grid.columns, grid.rows) > FAR:
             raise DeclarationError(
                 f"A-Grid on a fine grid of {grid.columns} x {grid.rows} cells; expected at most {FAR:,} columns and rows"
             )
         table, beside = (column(part, np.uint16, 2) for part in partition_map(boxes, owner, grid.columns, grid.rows))
-        own = column(np.array(given, np.int32), np.int32)
         shifts = _shift(grid.columns), _shift(grid.rows)
-        across, down = _middles(grid.columns, shifts[0]), _middles(grid.rows, shifts[1])
-        guide = column(owner.reshape(grid.rows, grid.columns)[np.ix_(down, across)].ravel(), np.uint16)
-        return cls(grid, boxes, own, owner, table, beside, guide, shifts, grid_edges(grid))
+        guide = column(middles(owner, grid.columns, grid.rows, shifts), np.uint16)
+        return cls(grid, boxes, workers, owner, table, beside, guide, shifts, grid_edges(grid))
 
     @property
     def partitions(self) -> int:
@@ -126,11 +124,13 @@ class AGrid:
     def with_boxes(self, boxes: ArrayLike, workers: ArrayLike) -> "AGrid":
         """Return the A-Grid after a rebalancing; partitions may move, come and go, and keep their numbers otherwise.
 
-        Only cells of partitions that changed are repainted, in a copy of the cells; where no border moves, the cells are
-        shared. Raises unless the new boxes cover the space exactly once.
+        Only cells of partitions that changed are repainted, in a copy of the cells; where no border moves, everything but
+        the workers is shared. Raises unless the new boxes cover the space exactly once.
         """
         checked = tiling_boxes(self.grid, boxes)
-        return self._of(self.grid, checked, workers, repainted(self.grid, self.owner, self.boxes, checked))
+        given = _checked_workers(workers, len(checked))
+        owner = repainted(self.grid, self.owner, self.boxes, checked)
+        return replace(self, workers=given) if owner is self.owner else self._of(self.grid, checked, given, owner)
 
     def neighbours(self, partition: int) -> tuple[Neighbour, ...]:
         """Return the partitions that share a border with one, and what can move across it."""
@@ -162,11 +162,17 @@ class AGrid:
         return found
 
 
+def _checked_workers(workers: ArrayLike, partitions: int) -> Workers:
+    given = np.asarray(workers)
+    if given.shape != (partitions,) or not np.issubdtype(given.dtype, np.integer):
+        raise InputError(
+            f"workers are {given.dtype} of shape {given.shape}; expected a whole number for each of {partitions} partitions"
+        )
+    check_range("workers", given, 0, MAX_WORKERS)
+    own: Workers = column(np.array(given, np.int32), np.int32)
+    return own
+
+
 def _shift(cells: int) -> int:
     """Return the power of two of the side of a block."""
     return max((cells - 1).bit_length() - (_BLOCKS - 1).bit_length(), 0)
-
-
-def _middles(cells: int, shift: int) -> NDArray[np.int64]:
-    """Return the cells in the middle of the blocks."""
-    return np.minimum(np.arange(0, cells, 1 << shift) + (1 << shift) // 2, cells - 1)

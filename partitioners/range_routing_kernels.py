@@ -35,6 +35,7 @@ __all__ = [
     "UNOWNED",
     "any_unowned",
     "cell_boxes",
+    "middles",
     "neighbour_ranges",
     "owned_points",
     "paint",
@@ -177,6 +178,19 @@ def partition_map(boxes: Table, owner: Owner, columns: int, rows: int) -> tuple[
 
 
 @kernel
+def middles(owner: Owner, columns: int, rows: int, shifts: tuple[int, int]) -> Owner:
+    """Return the guide: the partition in the middle of each block, the last ones cut off by the edge."""
+    across, down = ((columns - 1) >> shifts[0]) + 1, ((rows - 1) >> shifts[1]) + 1
+    guide = np.empty(across * down, np.uint16)
+    for block_row in range(down):
+        row = min((block_row << shifts[1]) + ((1 << shifts[1]) >> 1), rows - 1)
+        for block in range(across):
+            column = min((block << shifts[0]) + ((1 << shifts[0]) >> 1), columns - 1)
+            guide[block_row * across + block] = owner[row * columns + column]
+    return guide
+
+
+@kernel
 def owned_points(x: Floats, y: Floats, edges: Floats, shape: tuple[int, int], owner: Owner) -> Workers:
     """Return the partition of each point: one look at a cell."""
     out = np.empty(len(x), np.int32)
@@ -227,24 +241,23 @@ def _along(
 
 
 @kernel
-def _descend(out: Workers, start: Int, middle: Int, end: Int, x0: Int, y0: Int, x1: Int, y1: Int, table: Map) -> Int:
+def _descend(out: Workers, start: Int, middle: Int, end: Int, x1: Int, y1: Int, table: Map) -> Int:
     """Append the children of a list of partitions, theirs and so on; return the end of the list.
 
-    The list begins with the partitions along the first row of the range (to `middle`) and those along its first column
-    (to `end`). Children in these lines are on it already, so that a right child counts only for a partition that begins
-    beyond the row, and a bottom child for one that begins beyond the column; all others begin beyond both.
+    The list begins with the partitions along the first row of the range (to `middle`), whose right children are in that
+    row, and those along its first column (to `end`), whose bottom children are in that column: on the list already.
     """
     at, size = start, end
     while at < middle:
         p = np.uintp(out[at])
         at += _ONE
         out[size] = table[p, 7]
-        size += np.uintp((table[p, 0] > x0) & (table[p, 5] < y1))
+        size += np.uintp(table[p, 5] < y1)
     while at < end:
         p = np.uintp(out[at])
         at += _ONE
         out[size] = table[p, 6]
-        size += np.uintp((table[p, 1] > y0) & (table[p, 4] < x1))
+        size += np.uintp(table[p, 4] < x1)
     while at < size:
         p = np.uintp(out[at])
         at += _ONE
@@ -298,7 +311,7 @@ def neighbour_ranges(
                     p = _along(p, 1, x0, columns, owner, table, beside, guide, blocks, shift)
                     out[size] = p
                     size += _ONE
-                size = _descend(out, start + _ONE, middle, size, x0, y0, x1, y1, table)
+                size = _descend(out, start + _ONE, middle, size, x1, y1, table)
                 _ascend(out, start, size, bits)
             if np.int64(size) > limit:
                 return off, out[:0], False

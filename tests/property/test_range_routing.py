@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partitioners import a_grid as a_grid_module
 from partitioners.a_grid import AGrid
 from partitioners.adjacency import Adjacency, Side, corner_strip
 from partitioners.fine_grid import FineGrid
@@ -15,6 +16,14 @@ from partitioners.plain_grid import PlainGrid
 from partitioners.r_tree import RTree
 from streams.errors import InputError
 from streams.geometry import Rect
+
+
+@pytest.fixture(autouse=True, scope="module", params=[256, 3])
+def _guide(request):
+    """Run everything with a guide as fine as the grid, and with one so coarse that it is often wrong."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(a_grid_module, "_BLOCKS", request.param)
+        yield
 
 
 def _kd(rng, columns, rows):

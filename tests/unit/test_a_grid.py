@@ -216,6 +216,16 @@ def test_a_grid_owns_its_boxes_and_workers():
     assert a_grid.workers.tolist() == [0, 1, 2, 3, 4]
 
 
+def test_a_grid_refuses_a_grid_whose_columns_its_map_cannot_hold():
+    """The partition map has two bytes for a column, and says so before it would cut one off."""
+    for columns, rows in ((65_536, 1), (1, 65_536)):
+        with pytest.raises(DeclarationError, match="at most 65,535 columns and rows"):
+            AGrid.of_boxes(FineGrid(Rect(0, 0, 1, 1), columns, rows), [(0, 0, columns - 1, rows - 1)], [0])
+    widest = FineGrid(Rect(0, 0, 65_535, 1), 65_535, 1)
+    a_grid = AGrid.of_boxes(widest, [(0, 0, 65_533, 0), (65_534, 0, 65_534, 0)], [0, 1])
+    assert _route(a_grid, 65_533.5, 0.0, 65_534.0, 1.0) == [0, 1]
+
+
 def test_neighbours_tell_whole_sides_corners_and_parts():
     """A partition with one neighbour of each kind: mergeable, at a corner, in the middle of a side, and larger."""
     grid = FineGrid(Rect(0, 0, 6, 6), 6, 6)
