@@ -93,7 +93,7 @@ def run(options: Options) -> Report:
         notes=(
             "ns for a point or a range, one thread, batches of 1,000; all routers gave the same rows",
             "lead: the time of the faster of the two others over that of A-Grid",
-            "fine grid: A-Grid with the same partitions on grids of side 500, 1000 and 2000, mean over the ranges by side; "
+            "fine: A-Grid with the same partitions on grids of side 500, 1000 and 2000, mean over the ranges by side; "
             f"2000 over 500 is {figures['granularity_2000_over_500_worst']:.2f} at worst",
         ),
     )
@@ -199,7 +199,7 @@ def _granularities(
                 total[side] += ns[str(side)] / len(SHARES)
         for side, mean in total.items():
             against = f"{mean / total[COARSE]:.2f} x" if side != COARSE else ""
-            rows.append((f"{partitions:,}", f"fine grid {side}", "", f"{mean:,.0f}", "", "", against))
+            rows.append((f"{partitions:,}", f"fine {side}", "", f"{mean:,.0f}", "", "", against))
     figures["granularity_2000_over_500"] = float(np.median(ratios))
     figures["granularity_2000_over_500_worst"] = max(ratios)
     return rows

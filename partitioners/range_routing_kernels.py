@@ -228,44 +228,15 @@ def _along(
 ) -> Int:
     """Return the partition after p along a row (axis 0) or a column (axis 1) that p reaches.
 
-    It is one of the two neighbours that `beside` names, chosen without a branch; or else, in the midst of many, the cell
-    is asked.
+    It is one of the two neighbours that `beside` names; or else, in the midst of many neighbours, the cell is asked.
     """
     near, far = np.uintp(beside[p, 2 * axis]), np.uintp(beside[p, 2 * axis + 1])
-    q = near + (far - near) * np.uintp(table[far, 1 - axis] <= line)
+    q = far if table[far, 1 - axis] <= line else near
     if table[q, 3 - axis] >= line:
         return q
     beyond = np.int64(table[p, 2 + axis]) + 1
     column, row = (beyond, np.int64(line)) if axis == 0 else (np.int64(line), beyond)
     return _at(column, row, columns, owner, table, guide, blocks, shift)
-
-
-@kernel
-def _descend(out: Workers, start: Int, middle: Int, end: Int, x1: Int, y1: Int, table: Map) -> Int:
-    """Append the children of a list of partitions, theirs and so on; return the end of the list.
-
-    The list begins with the partitions along the first row of the range (to `middle`), whose right children are in that
-    row, and those along its first column (to `end`), whose bottom children are in that column: on the list already.
-    """
-    at, size = start, end
-    while at < middle:
-        p = np.uintp(out[at])
-        at += _ONE
-        out[size] = table[p, 7]
-        size += np.uintp(table[p, 5] < y1)
-    while at < end:
-        p = np.uintp(out[at])
-        at += _ONE
-        out[size] = table[p, 6]
-        size += np.uintp(table[p, 4] < x1)
-    while at < size:
-        p = np.uintp(out[at])
-        at += _ONE
-        out[size] = table[p, 6]
-        size += np.uintp(table[p, 4] < x1)
-        out[size] = table[p, 7]
-        size += np.uintp(table[p, 5] < y1)
-    return size
 
 
 @kernel
@@ -281,13 +252,15 @@ def neighbour_ranges(
 ) -> Routed:
     """Return the partitions of each range by neighbour-based routing; `partitioners.a_grid` proves that none is missed.
 
-    The row that is being written is also the list of work: first come the partitions along the first row and the first
-    column of the range, from dominant cell to dominant cell, then the children of everything on the list.
+    First come the partitions along the first row and along the first column of the range, from dominant cell to dominant
+    cell; then their children, and the children of those, which wait in `queue`. The right children of the row are in the
+    row and the bottom children of the column in the column, so that each kind is looked at in one of the lines only.
     """
     partitions = len(table)
     off = np.zeros(len(ranges) + 1, np.int32)
     out = np.empty(len(ranges) + partitions + 1, np.int32)
     bits = np.zeros((partitions + 63) >> 6, np.uint64)
+    queue = np.empty(partitions + 1, np.uint16)
     shift = np.uintp(shifts[0]), np.uintp(shifts[1])
     blocks = (np.uintp(columns - 1) >> shift[0]) + _ONE
     size = np.uintp(0)
@@ -301,17 +274,29 @@ def neighbour_ranges(
             out[size] = corner
             size += _ONE
             if table[corner, 2] < x1 or table[corner, 3] < y1:
-                p = corner
+                p, first, last = corner, np.uintp(0), np.uintp(0)
                 while table[p, 2] < x1:
                     p = _along(p, 0, y0, columns, owner, table, beside, guide, blocks, shift)
                     out[size] = p
                     size += _ONE
-                middle, p = size, corner
+                    queue[last] = table[p, 7]
+                    last += np.uintp(table[p, 5] < y1)
+                p = corner
                 while table[p, 3] < y1:
                     p = _along(p, 1, x0, columns, owner, table, beside, guide, blocks, shift)
                     out[size] = p
                     size += _ONE
-                size = _descend(out, start + _ONE, middle, size, x1, y1, table)
+                    queue[last] = table[p, 6]
+                    last += np.uintp(table[p, 4] < x1)
+                while first < last:
+                    p = np.uintp(queue[first])
+                    first += _ONE
+                    out[size] = p
+                    size += _ONE
+                    queue[last] = table[p, 6]
+                    last += np.uintp(table[p, 4] < x1)
+                    queue[last] = table[p, 7]
+                    last += np.uintp(table[p, 5] < y1)
                 _ascend(out, start, size, bits)
             if np.int64(size) > limit:
                 return off, out[:0], False
