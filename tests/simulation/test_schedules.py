@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from operators_for_tests import ByParity, Counts, Director, Doubler, Echo, FailsAt, Halver, Numbers, OutOfRange, Tagged
+from range_inputs import StopsAfter
 
 from streams.errors import RunError, TaskFailedError
 from streams.state import pack_state, unpack_state
@@ -178,31 +179,9 @@ def test_snapshot_and_restore_in_mid_run_change_nothing(cut, make):
     whole = collected(topology)
     first, second = [], []
     wiring = wire(topology)
-    before = _StopsAt(wiring, cut, first)
+    before = StopsAfter(wiring, cut, first)
     before.run()
     state = unpack_state(pack_state(before.states))
     LocalRuntime(wiring, seed=5, delays=True, snapshots=state, on_report=lambda r: second.extend(r.outputs)).run()
     rows = Counter(row for batch in first + second for row in batch.rows())
     assert rows == whole
-
-
-class _StopsAt(LocalRuntime):
-    """Runs epochs below `cut`, with one epoch pending at a time, and keeps the state of all tasks there."""
-
-    def __init__(self, wiring, cut, outputs):
-        super().__init__(wiring, seed=3, on_report=lambda r: outputs.extend(r.outputs))
-        self.cut = cut
-        self.states = None
-
-    def _loop(self, conductor):
-        conductor._max_pending = 1
-        conductor.limit = min(conductor.limit, 1)
-        ready = {}
-        spouts = [self._tasks[spec.id] for spec in self.wiring.spouts]
-        for epoch in range(self.cut):
-            for spout in spouts:
-                spout.grant(epoch + 1, None)
-            while any(task.next <= epoch for task in self._tasks.values()):
-                ready = {id_: task for id_, task in self._tasks.items() if task.next <= epoch and task.ready()}
-                self._turn(conductor, ready)
-        self.states = self.snapshot()
