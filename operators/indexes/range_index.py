@@ -75,17 +75,36 @@ class Load:
         cost_rows: candidates examined for the objects in each row.
         cost_columns: the same for each column.
         cost: candidates examined in all.
-        query_rows: queries that overlap each row.
-        query_columns: the same for each column.
+        query_row_starts: queries by the first row that they overlap.
+        query_row_ends: queries by the last row that they overlap.
+        query_column_starts: the same for columns.
+        query_column_ends: the same for columns.
         queries: queries in all.
     """
 
     cost_rows: Ints
     cost_columns: Ints
     cost: int
-    query_rows: Ints
-    query_columns: Ints
+    query_row_starts: Ints
+    query_row_ends: Ints
+    query_column_starts: Ints
+    query_column_ends: Ints
     queries: int
+
+    @property
+    def query_rows(self) -> Ints:
+        """Queries that overlap each row."""
+        return _overlapping(self.query_row_starts, self.query_row_ends)
+
+    @property
+    def query_columns(self) -> Ints:
+        """Queries that overlap each column."""
+        return _overlapping(self.query_column_starts, self.query_column_ends)
+
+
+def _overlapping(starts: Ints, ends: Ints) -> Ints:
+    """Return for each row how many begin in it or before, less those that end before it."""
+    return np.asarray(np.cumsum(starts) - np.cumsum(ends) + ends)
 
 
 class RangeIndex(Protocol):
@@ -129,11 +148,17 @@ class RangeIndex(Protocol):
     def reset_cost(self) -> None:
         """Start counting work afresh; the aggregates of queries stay."""
 
-    def extract(self, cells: CellRange, *, remove: bool = False) -> QueryBatch:
-        """Return the queries that overlap these cells, ready for another index, and drop them here if so asked.
+    def overlapping(self, cells: CellRange) -> Ints:
+        """Return the numbers of the queries that overlap these cells, in ascending order."""
+
+    def queries(self, numbers: Ints) -> QueryBatch:
+        """Return those of these queries that are held, in this order, ready for another index.
 
         Identifiers stay with the owner of the index: `ids` of the batch are the numbers.
         """
+
+    def extract(self, cells: CellRange, *, remove: bool = False) -> QueryBatch:
+        """Return the queries that overlap these cells, as `queries` does, and drop them here if so asked."""
 
     def snapshot(self) -> Arrays:
         """Return the whole state as arrays."""

@@ -173,16 +173,22 @@ class StandingIndex:
         """Start counting work afresh."""
         self._work.reset()
 
-    def extract(self, cells: CellRange, *, remove: bool = False) -> QueryBatch:
-        """Return the queries that overlap these cells, in the order of their numbers."""
+    def overlapping(self, cells: CellRange) -> Ints:
+        """Return the numbers of the queries that overlap these cells, in ascending order."""
         self._work.check(cells)
         held = self._table.ledger.held()
         parts = [held[start : start + CHUNK] for start in range(0, len(held), CHUNK)]
-        slots = np.concatenate(
-            [held[:0], *(part[self._work.overlapping(self._table.bounds(part), cells)] for part in parts)]
-        )
-        slots = slots[np.argsort(self._table.ledger.numbers_of(slots))]
-        batch = self._table.batch(slots)
+        slots = [held[:0], *(part[self._work.overlapping(self._table.bounds(part), cells)] for part in parts)]
+        return np.sort(self._table.ledger.numbers_of(np.concatenate(slots)))
+
+    def queries(self, numbers: Ints) -> QueryBatch:
+        """Return those of these queries that are held, in this order."""
+        slots = self._table.ledger.find(_plain(numbers, np.int64))
+        return self._table.batch(slots[slots >= 0])
+
+    def extract(self, cells: CellRange, *, remove: bool = False) -> QueryBatch:
+        """Return the queries that overlap these cells, in the order of their numbers."""
+        batch = self.queries(self.overlapping(cells))
         if remove:
             self._drop(self._table.ledger.withdraw(batch.number))
         return batch

@@ -1,7 +1,7 @@
 """The load of an index over the fine grid, as Tornado's evaluators keep it (section 4.3).
 
-Costs are counted by the row and the column of the object, queries by the rows and columns they overlap; the latter as
-differences, so that a query costs the same whatever its size.
+Costs are counted by the row and the column of the object, queries by the first and the last row and column that they
+overlap, so that a query costs the same whatever its size, and the queries of any band of rows or columns can be told.
 """
 
 from typing import Any
@@ -40,14 +40,16 @@ def _charge(x: Floats, y: Floats, examined: Ints, scale: Floats, rows: Ints, col
 
 
 @kernel
-def _step(bounds: Bounds, scale: Floats, sign: int, row_steps: Ints, column_steps: Ints) -> None:
-    """Add queries as a step up at the first row and column that they overlap and a step down after the last."""
-    rows, columns = row_steps.shape[0] - 1, column_steps.shape[0] - 1
+def _border(
+    bounds: Bounds, scale: Floats, sign: int, row_starts: Ints, row_ends: Ints, column_starts: Ints, column_ends: Ints
+) -> None:
+    """Count queries by the first and the last row and column that they overlap."""
+    rows, columns = row_starts.shape[0], column_starts.shape[0]
     for i in range(bounds.shape[0]):
-        column_steps[_cell(bounds[i, 0], scale[0], scale[2], columns)] += sign
-        column_steps[_cell(bounds[i, 2], scale[0], scale[2], columns) + 1] -= sign
-        row_steps[_cell(bounds[i, 1], scale[1], scale[3], rows)] += sign
-        row_steps[_cell(bounds[i, 3], scale[1], scale[3], rows) + 1] -= sign
+        column_starts[_cell(bounds[i, 0], scale[0], scale[2], columns)] += sign
+        column_ends[_cell(bounds[i, 2], scale[0], scale[2], columns)] += sign
+        row_starts[_cell(bounds[i, 1], scale[1], scale[3], rows)] += sign
+        row_ends[_cell(bounds[i, 3], scale[1], scale[3], rows)] += sign
 
 
 class Workload:
@@ -59,13 +61,19 @@ class Workload:
         self.cost = Cost()
         self.cost_rows: Ints = np.zeros(grid.rows, np.int64)
         self.cost_columns: Ints = np.zeros(grid.columns, np.int64)
-        self._row_steps: Ints = np.zeros(grid.rows + 1, np.int64)
-        self._column_steps: Ints = np.zeros(grid.columns + 1, np.int64)
+        self._row_starts: Ints = np.zeros(grid.rows, np.int64)
+        self._row_ends: Ints = np.zeros(grid.rows, np.int64)
+        self._column_starts: Ints = np.zeros(grid.columns, np.int64)
+        self._column_ends: Ints = np.zeros(grid.columns, np.int64)
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return sum(a.nbytes for a in (self.cost_rows, self.cost_columns, self._row_steps, self._column_steps))
+        return sum(array.nbytes for array in (self.cost_rows, self.cost_columns, *self._borders))
+
+    @property
+    def _borders(self) -> tuple[Ints, Ints, Ints, Ints]:
+        return self._row_starts, self._row_ends, self._column_starts, self._column_ends
 
     def reset(self) -> None:
         """Start counting work afresh."""
@@ -81,7 +89,7 @@ class Workload:
 
     def add(self, bounds: Bounds, sign: int) -> None:
         """Count queries in (sign 1) or out (sign -1)."""
-        _step(np.ascontiguousarray(bounds), self._scale, sign, self._row_steps, self._column_steps)
+        _border(np.ascontiguousarray(bounds), self._scale, sign, *self._borders)
 
     def check(self, cells: CellRange) -> None:
         """Raise `DeclarationError` for cells outside of the grid."""
@@ -108,7 +116,9 @@ class Workload:
             cost_rows=self.cost_rows.copy(),
             cost_columns=self.cost_columns.copy(),
             cost=self.cost.candidates,
-            query_rows=np.cumsum(self._row_steps[:-1]),
-            query_columns=np.cumsum(self._column_steps[:-1]),
+            query_row_starts=self._row_starts.copy(),
+            query_row_ends=self._row_ends.copy(),
+            query_column_starts=self._column_starts.copy(),
+            query_column_ends=self._column_ends.copy(),
             queries=queries,
         )
