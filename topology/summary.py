@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from topology.messages import Report
+from topology.timeline import Timeline
 from topology.wiring import Wiring
 
-__all__ = ["LatencyHistogram", "Tally", "Timeline"]
+__all__ = ["EVALUATOR", "LatencyHistogram", "Tally"]
 
 #: The component whose costs make imbalance and efficiency: the one that matches.
 EVALUATOR = "evaluator"
@@ -43,37 +44,6 @@ class LatencyHistogram:
         """Return the percentiles of the summary."""
         named = {f"p{p}": round(self.percentile(p), 3) for p in (50, 95, 99)}
         return {**named, "max": round(self.max_ms, 3)}
-
-
-class Timeline:
-    """Objects and costs over time, in a bounded number of entries: when they are too many, every other one is dropped."""
-
-    MOST = 512
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[float, int, list[float]]] = [(0.0, 0, [])]
-        self._every = 1
-        self._passed = 0
-
-    def note(self, seconds: float, objects: int, costs: list[float]) -> None:
-        """Take the state after an epoch."""
-        self._passed += 1
-        if self._passed % self._every:
-            return
-        self._entries.append((seconds, objects, costs))
-        if len(self._entries) > self.MOST:
-            self._entries = self._entries[::2]
-            self._every *= 2
-
-    def as_list(self) -> list[dict[str, Any]]:
-        """Return entries of seconds, objects so far, and the cost of each evaluator since the entry before."""
-        listed = []
-        before: list[float] = []
-        for seconds, objects, costs in self._entries:
-            grown = [int(cost - (before[i] if i < len(before) else 0)) for i, cost in enumerate(costs)]
-            listed.append({"seconds": round(seconds, 4), "objects": objects, "costs": grown})
-            before = costs
-        return listed
 
 
 class Tally:
@@ -111,15 +81,18 @@ class Tally:
             costs = self._costs.setdefault(report.epoch, {})
             costs[report.task] = report.counts.get("cost", 0.0)
             if len(costs) == self._evaluators:
-                self._weigh(self._costs.pop(report.epoch))
+                self._weigh(report.epoch, self._costs.pop(report.epoch))
+        objects, busy_ms = report.counts.get("objects", 0), report.counts.get("busy_ms", 0.0)
+        self._timeline.report(report.epoch, int(objects), busy_ms)
 
     def ack(self, epoch: int) -> None:
         """Hear that an epoch is complete."""
         now = self._clock()
         self.epochs += 1
         self.seconds = now - (self._started_at or now)
-        self.latency.add((now - self._first_at.pop(epoch, now)) * 1e3)
-        self._timeline.note(self.seconds, int(self.totals["objects"]), self._evaluator_costs())
+        latency_ms = (now - self._first_at.pop(epoch, now)) * 1e3
+        self.latency.add(latency_ms)
+        self._timeline.ack(epoch, self.seconds, latency_ms)
 
     def _storm_metrics(self, counts: dict[str, float]) -> dict[str, float]:
         """Return a task's counters, and Storm's two measures of how busy it is."""
@@ -130,11 +103,9 @@ class Tally:
         }
         return {name: _number(value) for name, value in sorted({**counts, **measures}.items())}
 
-    def _evaluator_costs(self) -> list[float]:
-        return [self.counts[task.id]["cost"] for task in self._wiring.tasks if task.component == EVALUATOR]
-
-    def _weigh(self, costs: dict[int, float]) -> None:
+    def _weigh(self, epoch: int, costs: dict[int, float]) -> None:
         """Take the costs of all evaluators in one epoch."""
+        self._timeline.weigh(epoch, [costs[task] for task in sorted(costs)])
         total, peak = sum(costs.values()), max(costs.values())
         self._cost_sum += total
         self._cost_peak_sum += peak
