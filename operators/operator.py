@@ -84,6 +84,7 @@ class TaskContext:
         plan: who gets what, for routers, and for evaluators whose plan may bring a pair together twice.
         count: adds to one of the task's counters, which the summary adds up.
         output: hands bytes or a batch to whoever started the run (collected results, standard output).
+        event: tells the summary what happened, as plain values under names, such as a rebalancing.
     """
 
     component: str
@@ -102,6 +103,7 @@ class TaskContext:
     targets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     count: Callable[[str, float], None] = lambda _name, _by: None
     output: Callable[[Any], None] = lambda _value: None
+    event: Callable[[Mapping[str, Any]], None] = lambda _values: None
 
     @property
     def name(self) -> str:

@@ -36,7 +36,9 @@ class Conductor:
         self._spouts = frozenset(task.id for task in wiring.spouts)
         self._reports: dict[int, int] = {}
         self._exhausted: dict[int, int] = {}
-        self._last_feedback = -1
+        self._lag = settings.epoch.feedback
+        # Feedback of epochs before the start may be under way still.
+        self._last_feedback = start - 1 if start else -1 - self._lag
         self._moved: dict[int, float] = {}
         self._stopping = False
         self.idle = False
@@ -107,4 +109,4 @@ class Conductor:
                 f"feedback has not come to rest {self._drain_epochs} epochs after the end of the input; "
                 "break the loop, or raise topology.limits.drain_epochs"
             )
-        return self.acked > dry and self.acked > self._last_feedback + 1
+        return self.acked > dry and self.acked > self._last_feedback + self._lag

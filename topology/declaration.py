@@ -32,14 +32,20 @@ def _at_least(name: str, value: float | None, least: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EpochSettings:
-    """How the input is cut: an epoch has at most so many objects, query operations and milliseconds of event time."""
+    """How the input is cut: an epoch has at most so many objects, query operations and milliseconds of event time.
+
+    Attributes:
+        feedback: how many epochs later the tuples of feedback edges arrive. A task waits for what was fed back, so with 1
+            the tasks of a cycle take turns; with more of them as many epochs can be under way in the cycle.
+    """
 
     objects: int = 10_000
     queries: int = 100_000
     ms: int | None = None
+    feedback: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("objects", "queries", "ms"):
+        for name in ("objects", "queries", "ms", "feedback"):
             _at_least(name, getattr(self, name), 1)
 
 
@@ -117,7 +123,7 @@ class Input:
 
     Attributes:
         fields: what a ``fields`` or ``partial-key`` grouping looks at.
-        feedback: the tuples arrive in the next epoch, which is what makes a cycle possible.
+        feedback: the tuples arrive in a later epoch (`EpochSettings.feedback`), which is what makes a cycle possible.
         using: the class of a ``custom`` grouping, as ``module:Class`` or ``file.py:Class``.
     """
 

@@ -35,6 +35,7 @@ class Report:
         exhausted: a spout's input has ended.
         feedback: how many tuples it sent that others will see in a later epoch.
         outputs: batches or bytes for whoever started the run.
+        events: what happened that the summary tells of, such as a rebalancing.
     """
 
     task: int
@@ -43,3 +44,4 @@ class Report:
     exhausted: bool = False
     feedback: int = 0
     outputs: Sequence[Any] = ()
+    events: Sequence[Mapping[str, Any]] = ()

@@ -5,6 +5,7 @@ that epoch; a spout also needs leave from the conductor, which is how back-press
 messages alone and never on the order in which they came, so every runtime gives the same results.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from operators.operator import Arrival, Bolt, Emitter, Epoch, Inputs, Spout, TaskContext
@@ -49,6 +50,7 @@ class Task:
         self._max_lag = max((edge.lag for edge in wiring.edges), default=0)
         self._counts: dict[str, float] = {}
         self._handed: list[Any] = []
+        self._events: list[Mapping[str, Any]] = []
         self.operator.open(self._context(topology, wiring))
 
     def _context(self, topology: Topology, wiring: Wiring) -> TaskContext:
@@ -73,6 +75,7 @@ class Task:
             targets=targets,
             count=self._count,
             output=self._handed.append,
+            event=self._events.append,
         )
 
     def _count(self, name: str, by: float) -> None:
@@ -117,8 +120,10 @@ class Task:
             epoch = Epoch(self.next, self._watermark, any(m.final for m in on_time))
             self._run_bolt(self.operator, epoch, self._arrived(messages), emit)
         sent, feedback = self._send(epoch, emit)
-        report = Report(self.spec.id, self.next, self._counts, self._exhausted, feedback, list(self._handed))
+        outputs, events = list(self._handed), list(self._events)
+        report = Report(self.spec.id, self.next, self._counts, self._exhausted, feedback, outputs, events)
         self._counts = {}
+        self._events.clear()
         self._handed.clear()
         self.next += 1
         self.done = epoch.final
@@ -178,7 +183,7 @@ class Task:
             Message(self.spec.id, target, lag, epoch.number + lag, self._watermark, epoch.final, batches)
             for (target, lag), batches in parts.items()
         ]
-        self._lagged = [m for m in self._lagged if m.epoch > epoch.number + 1] + [m for m in sent if m.lag]
+        self._lagged = [m for m in self._lagged if m.epoch > epoch.number] + [m for m in sent if m.lag]
         return sent, feedback
 
     # --- state -----------------------------------------------------------------------------------------------------

@@ -11,11 +11,8 @@ from topology.declaration import Component, Input, Topology
 from topology.references import resolve
 
 __all__ = [
-    "CLOCK_STREAM", "FEEDBACK_LAG", "Edge", "TaskSpec", "Wiring", "answers_of", "output_streams", "pacing_inputs", "wire",
+    "CLOCK_STREAM", "Edge", "TaskSpec", "Wiring", "answers_of", "output_streams", "pacing_inputs", "wire",
 ]  # fmt: skip
-
-#: How many epochs later the tuples of a feedback edge arrive.
-FEEDBACK_LAG = 1
 
 #: The stream on which spouts that share a timeline tell each other how far they are.
 CLOCK_STREAM = "clock"
@@ -43,11 +40,7 @@ class Edge:
     source: str
     target: str
     input: Input
-
-    @property
-    def lag(self) -> int:
-        """Return how many epochs the tuples are under way."""
-        return FEEDBACK_LAG if self.input.feedback else 0
+    lag: int
 
 
 class Wiring:
@@ -154,5 +147,11 @@ def wire(topology: Topology, plan: Plan | None = None) -> Wiring:
     """Return the wiring of a topology that has passed validation, with the plan that its routers follow."""
     pacing = pacing_inputs(topology, _operators(topology))
     pairs = [(c.name, item) for c in topology.components for item in (*c.inputs, *pacing.get(c.name, ()))]
-    edges = tuple(Edge(i, item.component, target, item) for i, (target, item) in enumerate(pairs))
+    lag = topology.settings.epoch.feedback
+    edges = tuple(Edge(i, item.component, target, item, _lag(item, lag)) for i, (target, item) in enumerate(pairs))
     return Wiring(topology, edges, answers_of(topology), plan)
+
+
+def _lag(item: Input, feedback: int) -> int:
+    """Return how many epochs the tuples of an input are under way; clocks are always one epoch old."""
+    return 0 if not item.feedback else 1 if item.stream == CLOCK_STREAM else feedback

@@ -75,7 +75,7 @@ def pack_reports(reports: Sequence[Report]) -> Buffers:
                 texts.append([place, output])
             else:
                 parts.append((report.epoch, output))
-        heads.append([report.epoch, dict(report.counts), report.exhausted, report.feedback, texts])
+        heads.append([report.epoch, dict(report.counts), report.exhausted, report.feedback, texts, list(report.events)])
     return encode(parts, heads)
 
 
@@ -83,11 +83,11 @@ def unpack_reports(frame: Frame) -> list[Report]:
     """Return the reports of a frame, their outputs in the order in which they were handed over."""
     heads, parts = decode(frame.body)
     reports = []
-    for epoch, counts, exhausted, feedback, texts in heads:
+    for epoch, counts, exhausted, feedback, texts, events in heads:
         outputs: list[Any] = [batch for label, batch in parts if label == epoch]
         for place, text in texts:
             outputs.insert(place, text)
-        reports.append(Report(frame.source, epoch, counts, exhausted, feedback, outputs))
+        reports.append(Report(frame.source, epoch, counts, exhausted, feedback, outputs, events))
     return reports
 
 
