@@ -11,13 +11,13 @@ from streams.comparison import Comparison, compare
 from streams.oracle import Oracle
 from streams.result_files import result_lines
 from streams.vocabulary import Encoder
-from topology.amendments import source_of, with_listener
+from topology.amendments import result_sink, source_of, with_listener
 from topology.declaration import Topology
 from topology.input_files import read_input, vocabulary_of
 from topology.run import Outcome, run
 from topology.validation import make_operator
 
-__all__ = ["oracle_of", "verified_run", "verify_lines"]
+__all__ = ["listening", "oracle_of", "verified_run", "verify_lines"]
 
 #: Results that a verified run may have: they are held in memory.
 MAX_RESULTS = 500_000_000
@@ -26,11 +26,16 @@ MAX_RESULTS = 500_000_000
 def verified_run(topology: Topology, **options: Any) -> tuple[Outcome, Comparison]:
     """Run a topology and compare its results with the oracle's; `options` are those of `run`."""
     oracle = oracle_of(topology)
+    outcome = run(listening(topology), **options)
+    return outcome, compare(oracle, verify_lines(outcome.collected))
+
+
+def listening(topology: Topology) -> Topology:
+    """Return a topology that hands all its results over, once: one with a collecting sink does so already."""
     limits = dataclasses.replace(topology.settings.limits, collected=MAX_RESULTS)
     settings = dataclasses.replace(topology.settings, limits=limits)
-    listened = with_listener(dataclasses.replace(topology, settings=settings), "verification", "listen")
-    outcome = run(listened, **options)
-    return outcome, compare(oracle, verify_lines(outcome.collected))
+    roomy = dataclasses.replace(topology, settings=settings)
+    return roomy if result_sink(topology).operator == "collect" else with_listener(roomy, "verification", "listen")
 
 
 def verify_lines(batches: Iterable[Batch]) -> Iterator[dict[str, Any]]:
