@@ -1,4 +1,7 @@
-"""Sinks that write files: results as JSON lines or Parquet, rejects as JSON lines."""
+"""Sinks that write files: results as JSON lines or Parquet, rejects as JSON lines.
+
+A sink opens its file when it is first needed, not when it is made: one that goes on from a checkpoint must find what is there.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +11,9 @@ from typing import Any, ClassVar
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.sinks import Sink
 from streams.batches import RejectBatch
-from streams.result_files import JsonlWriter, ParquetWriter, RejectsWriter, result_lines
+from streams.errors import RunError
+from streams.result_files import JsonlWriter, RejectsWriter, result_lines
+from streams.result_parquet import ParquetParts, ParquetWriter
 
 __all__ = ["JsonlSink", "ParquetSink", "RejectsSink"]
 
@@ -39,20 +44,37 @@ class JsonlSink(Sink):
         yield from _folder_problem(self.path)
 
     def open(self, context: TaskContext) -> None:
-        """Open the file."""
+        """Start without a file."""
         super().open(context)
-        self._writer = None if self.path.name == STDOUT else JsonlWriter(self.path)
+        self._to_stdout = self.path.name == STDOUT
+        self._writer: JsonlWriter | None = None
+
+    def _file(self) -> JsonlWriter:
+        if self._writer is None:
+            self._writer = JsonlWriter(self.path)
+        return self._writer
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Take the results of an epoch; the first opens the file, whether it has any or not."""
+        if not self._to_stdout:
+            self._file()
+        super().execute_epoch(epoch, inputs, emit)
 
     def write(self, batch: Any) -> None:
         """Write a batch."""
-        if self._writer is None:
+        if self._to_stdout:
             self._context.output(result_lines(batch))
         else:
-            self._writer.write(batch)
+            self._file().write(batch)
 
     def snapshot(self) -> State:
-        """Return how long the file is."""
-        return {"position": self._writer.position() if self._writer else 0}
+        """Return how long the file is, once all of that is on the disk; what went to standard output is gone."""
+        return {} if self._to_stdout else {"position": self._file().position(durable=True)}
+
+    def restore(self, state: State) -> None:
+        """Cut off what was written later, and go on."""
+        if not self._to_stdout:
+            self._writer = JsonlWriter(self.path, state["position"])
 
     def close(self) -> None:
         """Close the file."""
@@ -62,7 +84,7 @@ class JsonlSink(Sink):
 
 @dataclass
 class ParquetSink(Sink):
-    """Writes results as Parquet.
+    """Writes results as Parquet; in a run with checkpoints by parts, which the end of the run joins.
 
     Options:
         path: the file.
@@ -77,17 +99,41 @@ class ParquetSink(Sink):
         yield from _folder_problem(self.path)
 
     def open(self, context: TaskContext) -> None:
-        """Open the file."""
+        """Start without a file."""
         super().open(context)
-        self._writer = ParquetWriter(self.path)
+        self._writer: ParquetWriter | ParquetParts | None = None
+
+    def _file(self) -> ParquetWriter | ParquetParts:
+        if self._writer is None:
+            self._writer = ParquetParts(self.path) if self._context.checkpoints else ParquetWriter(self.path)
+        return self._writer
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Take the results of an epoch; the first opens the file, whether it has any or not."""
+        self._file()
+        super().execute_epoch(epoch, inputs, emit)
 
     def write(self, batch: Any) -> None:
         """Write a batch."""
-        self._writer.write(batch)
+        self._file().write(batch)
+
+    def snapshot(self) -> State:
+        """Return how many row groups are on the disk, and the rows that wait for the next."""
+        file = self._file()
+        if isinstance(file, ParquetWriter):
+            raise RunError(
+                f"{self.path} is written in one go and cannot be taken up again; declare [topology.checkpoint]"
+            )
+        return file.snapshot()
+
+    def restore(self, state: State) -> None:
+        """Drop what was written later, and go on."""
+        self._writer = ParquetParts(self.path, state)
 
     def close(self) -> None:
-        """Write the footer."""
-        self._writer.close()
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 @dataclass
@@ -107,15 +153,30 @@ class RejectsSink(Bolt):
         yield from _folder_problem(self.path)
 
     def open(self, context: TaskContext) -> None:
-        """Open the file."""
-        self._writer = RejectsWriter(self.path)
+        """Start without a file."""
+        self._writer: RejectsWriter | None = None
+
+    def _file(self) -> RejectsWriter:
+        if self._writer is None:
+            self._writer = RejectsWriter(self.path)
+        return self._writer
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Write the rejects of an epoch."""
+        file = self._file()
         for arrival in inputs.arrivals:
             assert isinstance(arrival.batch, RejectBatch)
-            self._writer.write(arrival.batch)
+            file.write(arrival.batch)
+
+    def snapshot(self) -> State:
+        """Return how long the file is, once all of that is on the disk."""
+        return {"position": self._file().position(durable=True)}
+
+    def restore(self, state: State) -> None:
+        """Cut off what was written later, and go on."""
+        self._writer = RejectsWriter(self.path, state["position"])
 
     def close(self) -> None:
         """Close the file."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()

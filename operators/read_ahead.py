@@ -78,10 +78,10 @@ class ReadAhead(Generic[B]):
             "watermark": self.watermark,
             "rows": self.rows,
             "mine": self.mine,
-            "rejects": self.rejects,
+            "rejects": list(self.rejects),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot; the reader must start behind its `records`."""
         self.records, self.watermark = state["records"], state["watermark"]
-        self.rows, self.mine, self.rejects = state["rows"], state["mine"], state["rejects"]
+        self.rows, self.mine, self.rejects = state["rows"], state["mine"], list(state["rejects"])

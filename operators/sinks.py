@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from operators.operator import Bolt, Emitter, Epoch, Inputs, TaskContext
+from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from streams.batches import Batch
 
 __all__ = ["CollectSink", "CountSink", "ListenSink", "SampleSink", "Sink"]
@@ -97,3 +97,12 @@ class SampleSink(Bolt):
         """Hand the sample over."""
         for _, batch in self._kept:
             self._context.output(batch)
+
+    def snapshot(self) -> State:
+        """Return the sample so far and where the random numbers are."""
+        return {"kept": list(self._kept), "random": self._random.bit_generator.state}
+
+    def restore(self, state: State) -> None:
+        """Go on with the sample."""
+        self._kept = list(state["kept"])
+        self._random.bit_generator.state = state["random"]

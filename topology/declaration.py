@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from streams.errors import DeclarationError
 from streams.geometry import Metric, Rect
@@ -11,6 +11,7 @@ from streams.injection import Injection
 from streams.window import Window
 
 __all__ = [
+    "CheckpointSettings",
     "Component",
     "EpochSettings",
     "Input",
@@ -94,6 +95,35 @@ class RaySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """Where and how often a run saves its state, so that it can go on after a full stop.
+
+    Attributes:
+        directory: a folder, relative to the topology's file, or a URL that Arrow knows (``s3://``, ``gs://``, ``hdfs://``).
+        epochs: a checkpoint every so many epochs.
+        seconds: a checkpoint every so many seconds; with neither, every `EVERY_SECONDS`, with both, whichever is first.
+        keep: how many are kept.
+        on_failure: what a checkpoint that cannot be written does: ``stop`` the run, or ``skip`` that checkpoint.
+    """
+
+    EVERY_SECONDS: ClassVar[float] = 10.0
+
+    directory: str
+    epochs: int | None = None
+    seconds: float | None = None
+    keep: int = 3
+    on_failure: Literal["stop", "skip"] = "stop"
+
+    def __post_init__(self) -> None:
+        if not self.directory:
+            raise DeclarationError("directory = '', expected a folder or a URL")
+        _at_least("epochs", self.epochs, 1)
+        _at_least("keep", self.keep, 1)
+        if self.seconds is not None and not self.seconds > 0:
+            raise DeclarationError(f"seconds = {self.seconds}, expected more than 0")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What holds for the whole topology: the keys under ``[topology]``."""
 
@@ -111,6 +141,7 @@ class Settings:
     window: Window | None = None
     limits: Limits = field(default_factory=Limits)
     ray: RaySettings = field(default_factory=RaySettings)
+    checkpoint: CheckpointSettings | None = None
 
     def __post_init__(self) -> None:
         _at_least("max_pending", self.max_pending, 1)

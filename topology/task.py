@@ -72,6 +72,7 @@ class Task:
             answers=wiring.answers,
             injections=topology.injections,
             plan=wiring.plan,
+            checkpoints=settings.checkpoint is not None,
             targets=targets,
             count=self._count,
             output=self._handed.append,

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from streams.batches import TYPE_KNN, TYPE_RANGE, TYPE_TERMS, TYPE_TOPK, AnswerBatch, MatchBatch, RejectBatch
 from streams.columns import Ids
-from streams.errors import DeclarationError, InputError, RunError
+from streams.errors import InputError, RunError
 from streams.result_files import JsonlWriter, ParquetWriter, RejectsWriter, open_results, read_results
 from streams.result_lines import reject_lines, result_lines
+from streams.result_parquet import ParquetParts
+from streams.state import pack_state, unpack_state
 
 
 def matches(*rows):
@@ -117,7 +119,7 @@ def test_parquet_without_results_is_a_file(tmp_path):
 
 def test_parquet_row_groups_are_bounded(tmp_path, monkeypatch):
     """Rows are written when enough of them wait, not only at the end."""
-    monkeypatch.setattr("streams.result_files._GROUP_ROWS", 5)
+    monkeypatch.setattr("streams.result_parquet.GROUP_ROWS", 5)
     writer = ParquetWriter(tmp_path / "r.parquet")
     for _ in range(5):
         writer.write(MATCHES)
@@ -161,10 +163,68 @@ def test_jsonl_shorter_than_its_checkpoint_is_refused(tmp_path):
         JsonlWriter(tmp_path / "none.jsonl", 0)
 
 
-def test_compressed_jsonl_cannot_go_on(tmp_path):
-    """A compressed file has no position to go back to, and says what to do instead."""
-    with pytest.raises(DeclarationError, match=r"write plain \.jsonl and compress it later"):
-        JsonlWriter(tmp_path / "r.jsonl.gz", 0)
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+def test_compressed_jsonl_goes_on_at_a_position(tmp_path, ending):
+    """A compressed file is cut between its members, whatever was written behind; nothing at all is a readable file too."""
+    path = tmp_path / f"r.jsonl.{ending}"
+    JsonlWriter(path).close()
+    assert read_results(path) == []
+    writer = JsonlWriter(path)
+    writer.write(MATCHES)
+    position = writer.position(durable=True)
+    assert writer.position() == position == path.stat().st_size
+    writer.write(ANSWERS)
+    writer.close()
+    with path.open("ab") as file:
+        file.write(b"torn")
+    again = JsonlWriter(path, position)
+    again.write(MATCHES)
+    again.close()
+    assert read_results(path) == [json.loads(line) for line in (result_lines(MATCHES) * 2).decode().split("\n")[:-1]]
+
+
+def parts_after(path, batches, state=None):
+    """Write batches by parts, closing nothing; return the state behind them."""
+    writer = ParquetParts(path, state)
+    for batch in batches:
+        writer.write(batch)
+    return writer, writer.snapshot()
+
+
+@pytest.mark.parametrize("kept", range(8))
+@pytest.mark.parametrize("ended", [False, True])
+def test_parquet_parts_go_on_at_a_snapshot(tmp_path, monkeypatch, kept, ended):
+    """Cut anywhere, before or after the parts were joined, the file in the end is that of a writer that was never cut."""
+    monkeypatch.setattr("streams.result_parquet.GROUP_ROWS", 5)
+    batches = [MATCHES, ANSWERS, MATCHES, matches(), MATCHES, ANSWERS, MATCHES]
+    plain = ParquetWriter(tmp_path / "plain.parquet")
+    for batch in batches:
+        plain.write(batch)
+    plain.close()
+    path = tmp_path / "r.parquet"
+    _, state = parts_after(path, batches[:kept])
+    first, _ = parts_after(path, [*batches[kept:], MATCHES], state)
+    if ended:
+        first.close()
+        assert not path.with_name("r.parquet.parts").exists()
+    again, _ = parts_after(path, batches[kept:], unpack_state(pack_state(state)))
+    again.close()
+    assert path.read_bytes() == (tmp_path / "plain.parquet").read_bytes()
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith("r.")] == ["r.parquet"]
+
+
+def test_parquet_parts_that_are_gone_are_refused(tmp_path, monkeypatch):
+    """Parts that a checkpoint counts and nobody has any more are an error that says what to do."""
+    monkeypatch.setattr("streams.result_parquet.GROUP_ROWS", 2)
+    path = tmp_path / "r.parquet"
+    writer, state = parts_after(path, [MATCHES, MATCHES])
+    (tmp_path / "r.parquet.parts" / "00000001.parquet").unlink()
+    with pytest.raises(InputError, match=r"parts of r\.parquet that the checkpoint counts \(2\) are missing"):
+        ParquetParts(path, state)
+    del writer
+    ParquetParts(path).close()
+    with pytest.raises(InputError, match="has 0 row groups, but the checkpoint was taken after 2"):
+        ParquetParts(path, state)
 
 
 @pytest.mark.parametrize("writer", [JsonlWriter, ParquetWriter, RejectsWriter])
