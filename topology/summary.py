@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from topology.messages import Report
@@ -44,6 +44,15 @@ class LatencyHistogram:
         """Return the percentiles of the summary."""
         named = {f"p{p}": round(self.percentile(p), 3) for p in (50, 95, 99)}
         return {**named, "max": round(self.max_ms, 3)}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the buckets."""
+        return {"buckets": dict(self._buckets), "max_ms": self.max_ms}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with the buckets of a snapshot."""
+        self._buckets = defaultdict(int, state["buckets"])
+        self.count, self.max_ms = sum(self._buckets.values()), state["max_ms"]
 
 
 class Tally:
@@ -93,6 +102,34 @@ class Tally:
         latency_ms = (now - self._first_at.pop(epoch, now)) * 1e3
         self.latency.add(latency_ms)
         self._timeline.ack(epoch, self.seconds, latency_ms)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that was counted; every epoch of which a report has come must be complete."""
+        return {
+            "counts": {task.name: dict(self.counts[task.id]) for task in self._wiring.tasks},
+            "totals": dict(self.totals),
+            "costs": [self._cost_sum, self._cost_peak_sum],
+            "imbalance": dict(self._imbalance),
+            "latency": self.latency.snapshot(),
+            "timeline": self._timeline.snapshot(),
+            "epochs": self.epochs,
+            "seconds": self.seconds,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot; what tasks counted that are no more is the first one's of their component."""
+        ids = {task.name: task.id for task in self._wiring.tasks}
+        for name, counts in state["counts"].items():
+            own = self.counts[ids[name] if name in ids else ids[f"{name.rpartition('[')[0]}[0]"]]
+            for key, value in counts.items():
+                own[key] += value
+        self.totals = defaultdict(float, state["totals"])
+        self._cost_sum, self._cost_peak_sum = state["costs"]
+        self._imbalance = dict(state["imbalance"])
+        self.latency.restore(state["latency"])
+        self._timeline.restore(state["timeline"])
+        self.epochs, self.seconds = state["epochs"], state["seconds"]
+        self._started_at = self._clock() - self.seconds
 
     def _storm_metrics(self, counts: dict[str, float]) -> dict[str, float]:
         """Return a task's counters, and Storm's two measures of how busy it is."""

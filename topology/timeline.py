@@ -3,8 +3,8 @@
 Entries are cut by epoch, not by clock, so that objects and costs of an entry are the same on every runtime.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 __all__ = ["Timeline"]
@@ -78,6 +78,14 @@ class Timeline:
         entry.epochs += 1
         entry.seconds = max(entry.seconds, seconds)
         entry.latency_ms = max(entry.latency_ms, latency_ms)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the entries as plain values."""
+        return {"every": self._every, "entries": [list(astuple(entry)) for entry in self._entries]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with the entries of a snapshot."""
+        self._every, self._entries = state["every"], [_Entry(*values) for values in state["entries"]]
 
     def as_list(self) -> list[dict[str, Any]]:
         """Return the entries in order, behind one for the start.
