@@ -212,7 +212,7 @@ def _actor_pids() -> list[int]:
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/cmdline", "rb") as file:
-                    if b"ray::TaskActor" in file.read():
+                    if b"ray::WorkerActor" in file.read():
                         found.append(int(entry))
             except OSError:
                 continue
@@ -286,7 +286,7 @@ class _OwnRay:
     """One Ray instance for all measurements, so that its start is in none of them."""
 
     def __enter__(self) -> None:
-        from topology.ray_runtime.driver import connect
+        from topology.ray_runtime.cluster import connect
 
         connect(None)
 

@@ -84,12 +84,20 @@ class PartitionerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RaySettings:
-    """How tasks sit on a Ray cluster: the share of a core that each reserves, and how long to wait for them to start."""
+    """How tasks sit on a Ray cluster.
 
+    Attributes:
+        workers: how many processes share the tasks, never more than there are tasks; 0: one for each CPU of the cluster.
+        cpus_per_task: the share of a core that each task reserves.
+        start_seconds: how long to wait for the workers to start.
+    """
+
+    workers: int = 0
     cpus_per_task: float = 0.05
     start_seconds: float = 120.0
 
     def __post_init__(self) -> None:
+        _at_least("workers", self.workers, 0)
         _at_least("cpus_per_task", self.cpus_per_task, 0)
         _at_least("start_seconds", self.start_seconds, 1)
 

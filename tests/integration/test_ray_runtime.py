@@ -10,7 +10,7 @@ from range_inputs import assert_exact, range_topology, write_inputs
 
 from streams.errors import DeclarationError, InputError, RunError, TaskFailedError
 from topology import TopologyBuilder, run
-from topology.ray_runtime.driver import connect
+from topology.ray_runtime.cluster import connect
 from topology.run import Outcome
 
 pytestmark = pytest.mark.ray
@@ -114,7 +114,7 @@ def _pid_of_actor():
     for entry in sorted(filter(str.isdigit, os.listdir("/proc")), key=int, reverse=True):
         try:
             with open(f"/proc/{entry}/cmdline", "rb") as file:
-                if b"ray::TaskActor" in file.read():
+                if b"ray::WorkerActor" in file.read():
                     return int(entry)
         except OSError:
             continue

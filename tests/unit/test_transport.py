@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from streams.errors import RunError
 from topology.ray_runtime.transport import TOKEN_BYTES, Endpoint, Frame, Lost
 
 TOKEN = secrets.token_bytes(TOKEN_BYTES)
@@ -40,12 +41,14 @@ def test_frames_arrive_in_order_and_whole(endpoints):
     a.connect({2: b.address})
     bodies = [b"", b"x", secrets.token_bytes(70_000), secrets.token_bytes(3_000_000), b"end"]
     for epoch, body in enumerate(bodies):
-        a.send(2, 0, 0, epoch, [body[:10], body[10:]])
+        a.send(2, 10, 20, 0, 0, epoch, [body[:10], body[10:]])
     received = []
     while len(received) < len(bodies):
         a.poll(0)
         received += b.poll(0.05)
-    assert [(f.source, f.epoch, bytes(f.body)) for f in received] == [(1, e, body) for e, body in enumerate(bodies)]
+    assert [(f.source, f.target, f.epoch, bytes(f.body)) for f in received] == [
+        (10, 20, e, body) for e, body in enumerate(bodies)
+    ]
 
 
 def test_two_that_send_each_other_large_frames_do_not_block(endpoints):
@@ -54,8 +57,8 @@ def test_two_that_send_each_other_large_frames_do_not_block(endpoints):
     a.connect({2: b.address})
     b.connect({1: a.address})
     body = bytes(20_000_000)
-    a.send(2, 0, 0, 0, [body])
-    b.send(1, 0, 0, 0, [body])
+    a.send(2, 1, 2, 0, 0, 0, [body])
+    b.send(1, 2, 1, 0, 0, 0, [body])
     got_a, got_b, deadline = [], [], time.monotonic() + 30
     while not (got_a and got_b) and time.monotonic() < deadline:
         got_a += a.poll(0.01)
@@ -69,7 +72,7 @@ def test_caller_without_token_or_of_another_generation_is_closed(endpoints, wron
     a = endpoints(1)
     stranger = endpoints(2, token=bytes(TOKEN_BYTES)) if wrong == "token" else endpoints(2, generation=2)
     stranger.connect({1: a.address})
-    stranger.send(1, 0, 0, 0, [b"let me in"])
+    stranger.send(1, 2, 1, 0, 0, 0, [b"let me in"])
     stranger.poll(0)
     assert frames(a, 1, seconds=0.3) == []
     assert any(isinstance(item, Lost) for item in frames(stranger, 1, seconds=5))
@@ -81,7 +84,7 @@ def test_noise_is_closed_and_others_go_on(endpoints):
     with socket.create_connection(a.address) as noise:
         noise.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(200))
         b.connect({1: a.address})
-        b.send(1, 3, 0, 5, [b"hello"])
+        b.send(1, 2, 1, 3, 0, 5, [b"hello"])
         b.poll(0)
         assert [(f.kind, f.epoch) for f in frames(a, 1)] == [(3, 5)]
 
@@ -91,9 +94,9 @@ def test_frame_above_the_limit_is_refused_on_both_sides(endpoints):
     a, b = endpoints(1, limit=1000), endpoints(2, limit=1 << 20)
     b.connect({1: a.address})
     a.connect({2: b.address})
-    with pytest.raises(OSError, match=r"topology\.limits\.frame_bytes"):
-        a.send(2, 0, 0, 0, [bytes(1001)])
-    b.send(1, 0, 0, 0, [bytes(5000)])
+    with pytest.raises(RunError, match=r"topology\.limits\.frame_bytes"):
+        a.send(2, 1, 2, 0, 0, 0, [bytes(1001)])
+    b.send(1, 2, 1, 0, 0, 0, [bytes(5000)])
     b.poll(0)
     [lost] = frames(a, 1)
     assert isinstance(lost, Lost)
@@ -104,7 +107,7 @@ def test_peer_that_is_gone_is_reported(endpoints):
     """Both the one who listens and the one who sends hear that a connection has ended."""
     a, b = endpoints(1), endpoints(2)
     a.connect({2: b.address})
-    a.send(2, 0, 0, 0, [b"x"])
+    a.send(2, 1, 2, 0, 0, 0, [b"x"])
     a.poll(0)
     assert isinstance(frames(b, 1)[0], Frame)
     a.close()

@@ -1,4 +1,4 @@
-"""One task as an actor: what Ray calls. The work is done by a `TaskLoop` in a thread beside it.
+"""One worker as an actor: what Ray calls. The work is done by a `WorkerLoop` in a thread beside it.
 
 The class is plain; `driver` applies ``ray.remote``.
 """
@@ -6,29 +6,38 @@ The class is plain; `driver` applies ``ray.remote``.
 import importlib
 import os
 import threading
+from collections.abc import Mapping
+from contextlib import suppress
 
 from partitioners.plan import Plan
 from partitioners.plan import unpack as unpack_plan
+from streams.errors import RunError
 from topology.declaration import Topology
 from topology.ray_runtime.frames import Failure, describe_failure
-from topology.ray_runtime.task_loop import TaskLoop
+from topology.ray_runtime.placement import Placement
 from topology.ray_runtime.transport import Address, Endpoint
+from topology.ray_runtime.worker_loop import WorkerLoop
 from topology.task import Task
-from topology.wiring import Wiring, wire
+from topology.wiring import wire
 
-__all__ = ["TaskActor"]
+__all__ = ["WorkerActor"]
+
+#: How long an operator may take to return from an epoch when its worker is to stop.
+STOP_SECONDS = 10.0
 
 
-class TaskActor:
-    """Hosts one task of a topology."""
+class WorkerActor:
+    """Hosts some tasks of a topology."""
 
-    def __init__(self, topology: Topology, plan: bytes | None, task_id: int) -> None:
-        self._wiring: Wiring = wire(topology, _plan(plan))
-        self._spec = self._wiring.tasks[task_id]
+    def __init__(self, topology: Topology, plan: bytes | None, placement: Placement, worker: int) -> None:
+        self._wiring = wire(topology, _plan(plan))
+        self._placement = placement
+        self._worker = worker
+        self._here = frozenset(placement.workers[worker])
         self._max_frame_bytes = topology.settings.limits.frame_bytes
         self._endpoint: Endpoint | None = None
-        self._task: Task | None = None
-        self._loop: TaskLoop | None = None
+        self._tasks: list[Task] = []
+        self._loop: WorkerLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -36,45 +45,67 @@ class TaskActor:
         """Open a listener for a generation of the run, and forget an earlier one; return address and process id."""
         with self._lock:
             self._stop_loop()
+            for task in self._tasks:
+                with suppress(Exception):  # of a generation that is over: nobody waits for it
+                    task.operator.close()
+            self._tasks = []
             if self._endpoint is not None:
                 self._endpoint.close()
-            self._endpoint = Endpoint(host, token, generation, self._max_frame_bytes, self._spec.id)
+            self._endpoint = Endpoint(host, token, generation, self._max_frame_bytes, self._worker)
             return self._endpoint.address, os.getpid()
 
-    def start(self, addresses: dict[int, Address], local_tasks: frozenset[int]) -> Failure | None:
-        """Connect to those who get messages from here, make the task, and work; return what its start raised."""
+    def start(self, addresses: Mapping[int, Address]) -> tuple[int, Failure] | None:
+        """Connect to the workers that get messages from here, make the tasks, and work.
+
+        Return the task whose operator could not start, with what it raised; None where all could.
+        """
         with self._lock:
             assert self._endpoint is not None, "start before listen"
-            try:
-                self._task = Task(self._wiring, self._spec, local_tasks)
-            except Exception as error:  # an operator that cannot open: the driver ends the run with its traceback
-                return describe_failure(self._spec.name, -1, error)
+            for id_ in self._placement.workers[self._worker]:
+                try:
+                    self._tasks.append(Task(self._wiring, self._wiring.tasks[id_], self._here))
+                except Exception as error:  # the driver ends the run with its traceback
+                    return id_, describe_failure(self._wiring.tasks[id_].name, -1, error)
             self._endpoint.connect(addresses)
-            self._loop = TaskLoop(self._wiring, self._task, self._endpoint)
-            self._thread = threading.Thread(target=self._loop.run, daemon=True, name=self._spec.name)
+            self._loop = WorkerLoop(self._wiring, self._tasks, self._placement.worker_of, self._endpoint)
+            self._thread = threading.Thread(target=self._loop.run, daemon=True, name=f"worker-{self._worker}")
             self._thread.start()
             return None
 
     def fail(self, epochs: list[int]) -> None:
-        """Tell a spout which epochs were under way when the run failed."""
-        if self._task is not None:
-            for epoch in epochs:
-                self._task.operator.fail(epoch)
+        """Tell the spouts which epochs were under way when the run failed."""
+        spouts = {spec.id for spec in self._wiring.spouts}
+        for task in self._tasks:
+            if task.spec.id in spouts:
+                for epoch in epochs:
+                    task.operator.fail(epoch)
 
-    def close(self) -> None:
-        """End: stop the loop, close the operator, then the sockets."""
+    def close(self) -> tuple[int, Failure] | None:
+        """End: stop the loop, close all operators, then the sockets; return the first that could not close, and why."""
+        failure = None
         with self._lock:
             self._stop_loop()
-            if self._task is not None:
-                self._task.operator.close()
+            for task in self._tasks:
+                try:
+                    task.operator.close()
+                except Exception as error:  # others must be closed all the same
+                    failure = failure or (task.spec.id, describe_failure(task.spec.name, task.next, error))
+            self._tasks = []
             if self._endpoint is not None:
                 self._endpoint.close()
+        return failure
 
     def _stop_loop(self) -> None:
-        if self._loop is not None and self._thread is not None:
-            self._loop.stop()
-            self._thread.join(10)
-            self._loop = self._thread = None
+        if self._loop is None or self._thread is None:
+            return
+        self._loop.stop()
+        self._thread.join(STOP_SECONDS)
+        if self._thread.is_alive():
+            raise RunError(
+                f"worker {self._worker} ({self._placement.names(self._wiring, self._worker)}) did not stop within "
+                f"{STOP_SECONDS:g} s: an operator does not return from an epoch"
+            )
+        self._loop = self._thread = None
 
 
 def _plan(packed: bytes | None) -> Plan | None:

@@ -4,24 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streams.codec import Buffers, decode, encode
+from streams.codec import Buffers, decode, encode, size_of
 from streams.errors import CodecError, DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
 from topology.failure import speaks_for_itself, task_failure
 from topology.messages import Message, Report
 from topology.ray_runtime.transport import Frame
 
-__all__ = ["DATA", "DRIVER", "FAILED", "GRANT", "REPORT", "Grant"]
+__all__ = ["DATA", "DRIVER", "FAILED", "GRANT", "LOST", "REPORT", "Grant"]
 
-#: Kinds of frame.
-DATA, REPORT, GRANT, FAILED = range(4)
+#: Kinds of frame. `LOST` tells the driver that a worker has lost another one.
+DATA, REPORT, GRANT, FAILED, LOST = range(5)
 
-#: The number under which the driver is known; tasks have smaller ones.
+#: The number under which the driver is known; workers and tasks have smaller ones.
 DRIVER = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the driver tells a spout: how far it may go, which epoch is the final one, which epochs are complete."""
+    """What the driver tells a worker's spouts: how far they may go, which epoch is the final one, how many are complete."""
 
     limit: int
     final: int | None
@@ -30,7 +30,7 @@ class Grant:
 
 #: What became of a task: the name of an error, and its text (for an operator's own, the traceback).
 Failure = tuple[str, str]
-OPERATOR, LOST = "", "PeerLostError"
+OPERATOR = ""
 
 
 def describe_failure(task: str, epoch: int, error: BaseException) -> Failure:
@@ -49,45 +49,51 @@ def failure_error(task: str, epoch: int, failure: Failure) -> WaterspoutError:
     return named.get(name, RunError)(text)
 
 
-class PeerLostError(RunError):
-    """The task at the other end of a connection is gone."""
-
-
 def pack_message(message: Message) -> Buffers:
     """Return the body of a data frame; source, target, lag and epoch travel in the frame's header."""
     return encode(message.parts, [message.watermark, message.final])
 
 
-def unpack_message(frame: Frame, target: int) -> Message:
+def unpack_message(frame: Frame) -> Message:
     """Return the message of a data frame."""
     (watermark, final), parts = decode(frame.body)
-    return Message(frame.source, target, frame.lag, frame.epoch, watermark, final, parts)  # type: ignore[arg-type]
+    return Message(frame.source, frame.target, frame.lag, frame.epoch, watermark, final, parts)  # type: ignore[arg-type]
 
 
-def pack_reports(reports: Sequence[Report]) -> Buffers:
-    """Return the body of a frame with reports of consecutive epochs."""
+def pack_reports(reports: Sequence[Report], limit: int) -> list[Buffers]:
+    """Return the body of a frame with reports of several tasks and epochs, or several where one would be too large."""
+    body = _report_body(reports)
+    if len(reports) == 1 or size_of(body) <= limit:
+        return [body]
+    half = len(reports) // 2
+    return pack_reports(reports[:half], limit) + pack_reports(reports[half:], limit)
+
+
+def _report_body(reports: Sequence[Report]) -> Buffers:
     parts: list[Any] = []
     heads = []
-    for report in reports:
+    for number, report in enumerate(reports):
         texts = []
         for place, output in enumerate(report.outputs):
             if isinstance(output, bytes):
                 texts.append([place, output])
             else:
-                parts.append((report.epoch, output))
-        heads.append([report.epoch, dict(report.counts), report.exhausted, report.feedback, texts, list(report.events)])
+                parts.append((number, output))
+        heads.append([report.task, report.epoch, report.counts, report.exhausted, report.feedback, texts])
     return encode(parts, heads)
 
 
 def unpack_reports(frame: Frame) -> list[Report]:
     """Return the reports of a frame, their outputs in the order in which they were handed over."""
     heads, parts = decode(frame.body)
+    outputs: list[list[Any]] = [[] for _ in heads]
+    for number, batch in parts:
+        outputs[number].append(batch)  # type: ignore[index]  # labels of reports are numbers
     reports = []
-    for epoch, counts, exhausted, feedback, texts, events in heads:
-        outputs: list[Any] = [batch for label, batch in parts if label == epoch]
+    for handed, (task, epoch, counts, exhausted, feedback, texts) in zip(outputs, heads, strict=True):
         for place, text in texts:
-            outputs.insert(place, text)
-        reports.append(Report(frame.source, epoch, counts, exhausted, feedback, outputs, events))
+            handed.insert(place, text)
+        reports.append(Report(task, epoch, counts, exhausted, feedback, handed))
     return reports
 
 

@@ -1,0 +1,156 @@
+"""The loop around the tasks of one worker: sockets in, state machines, sockets out.
+
+A plain class of its own: Ray wraps every method of an actor's class, which the hot path does not need.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from streams.errors import RunError
+from topology.messages import Message, Report
+from topology.ray_runtime.frames import (
+    DATA,
+    DRIVER,
+    FAILED,
+    GRANT,
+    LOST,
+    REPORT,
+    Grant,
+    describe_failure,
+    pack_message,
+    pack_plain,
+    pack_reports,
+    unpack_message,
+    unpack_plain,
+)
+from topology.ray_runtime.placement import downstream_first
+from topology.ray_runtime.transport import Endpoint, Frame, Lost
+from topology.task import Task
+from topology.wiring import Wiring
+
+__all__ = ["WorkerLoop"]
+
+#: How many reports of each task that the conductor need not hear of at once are sent together.
+REPORTS_TOGETHER = 8
+FLUSH_SECONDS = 30.0
+
+
+class WorkerLoop:
+    """Drives the tasks of a worker until all have done their final epoch, one fails, or it is told to stop.
+
+    In each round every task that is ready works on one epoch, those further down the topology first; then what was sent
+    to other workers leaves together, and what has come from them is taken in. Messages between tasks of this worker are
+    handed over as they are.
+    """
+
+    def __init__(self, wiring: Wiring, tasks: Sequence[Task], worker_of: Mapping[int, int], endpoint: Endpoint) -> None:
+        self._wiring = wiring
+        self._worker_of = worker_of
+        self._endpoint = endpoint
+        here = {task.spec.id: task for task in tasks}
+        self._served = [here[id_] for id_ in downstream_first(wiring) if id_ in here]
+        self._place = {task.spec.id: place for place, task in enumerate(self._served)}
+        self._spouts = [here[spec.id] for spec in wiring.spouts if spec.id in here]
+        self._conducted = wiring.conducted
+        self._ready: set[int] = set()
+        self._reports: list[Report] = []
+        self._reports_due = False
+        self._acked = 0
+        self._working = len(self._served)
+        self._current = self._served[0]
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Ask the loop to end; called from another thread."""
+        self._stopped = True
+        self._endpoint.wake()
+
+    def run(self) -> None:
+        """Work; a failure is told to the driver, with the name of the task that failed."""
+        try:
+            while self._working and not self._stopped:
+                for item in self._endpoint.poll(0 if self._ready else None):
+                    self._take(item)
+                self._round()
+            self._endpoint.flush(FLUSH_SECONDS)
+        except Exception as error:
+            task = self._current
+            with suppress(OSError, ValueError):  # the driver is gone too, or the sockets are closed: nobody to tell
+                failure = describe_failure(task.spec.name, task.next, error)
+                self._endpoint.send(DRIVER, task.spec.id, DRIVER, FAILED, 0, task.next, pack_plain(failure))
+                self._endpoint.flush(FLUSH_SECONDS)
+
+    # --- what comes in ---------------------------------------------------------------------------------------------
+
+    def _take(self, item: Frame | Lost) -> None:
+        if isinstance(item, Lost):
+            self._stopped = True
+            if item.peer != DRIVER:
+                body = pack_plain([item.peer, item.reason])
+                self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, LOST, 0, 0, body)
+        elif item.kind == DATA:
+            if item.target not in self._place:
+                raise RunError(f"a message for task {item.target} came to a worker that does not host it")
+            self._current = self._served[self._place[item.target]]
+            self._deliver(unpack_message(item))
+        elif item.kind == GRANT:
+            self._grant(Grant(*unpack_plain(item)))
+
+    def _deliver(self, message: Message) -> None:
+        place = self._place[message.target]
+        task = self._served[place]
+        task.accept(message)
+        if place not in self._ready and task.ready():
+            self._ready.add(place)
+
+    def _grant(self, grant: Grant) -> None:
+        for spout in self._spouts:
+            self._current = spout
+            for epoch in range(self._acked, grant.acked):
+                spout.operator.ack(epoch)
+            spout.grant(grant.limit, grant.final)
+            if spout.ready():
+                self._ready.add(self._place[spout.spec.id])
+        self._acked = max(self._acked, grant.acked)
+
+    # --- one round -------------------------------------------------------------------------------------------------
+
+    def _round(self) -> None:
+        """Let every task that is ready work on one epoch; what becomes ready by this waits for the next round."""
+        for place in sorted(self._ready):
+            task = self._current = self._served[place]
+            self._step(task)
+            if not task.ready():
+                self._ready.discard(place)
+        if self._reports_due or len(self._reports) >= REPORTS_TOGETHER * len(self._served):
+            self._send_reports()
+
+    def _step(self, task: Task) -> None:
+        started = time.perf_counter()
+        messages, report = task.step()
+        sent = 0
+        for message in messages:
+            if message.target in self._place:
+                self._deliver(message)
+            else:
+                sent += self._send(message)
+        report.counts["busy_ms"] = (time.perf_counter() - started) * 1e3  # type: ignore[index]
+        report.counts["sent_bytes"] = sent  # type: ignore[index]
+        self._reports.append(report)
+        self._working -= task.done
+        self._reports_due |= bool(task.spec.id in self._conducted or report.outputs or task.done)
+
+    def _send(self, message: Message) -> int:
+        peer, body = self._worker_of[message.target], pack_message(message)
+        try:
+            return self._endpoint.send(peer, message.source, message.target, DATA, message.lag, message.epoch, body)
+        except RunError as error:
+            source, target = (self._wiring.tasks[id_].name for id_ in (message.source, message.target))
+            raise RunError(f"{source} to {target} in epoch {message.epoch}: {error}") from error
+
+    def _send_reports(self) -> None:
+        for body in pack_reports(self._reports, self._endpoint.max_frame_bytes):
+            self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, REPORT, 0, self._reports[-1].epoch, body)
+        self._reports = []
+        self._reports_due = False
