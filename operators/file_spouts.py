@@ -56,7 +56,7 @@ class _FileSpout(Spout):
     _ahead: ReadAhead[Any]
     _context: TaskContext
 
-    def check(self, _settings: Any, _parallelism: int) -> Iterator[tuple[str, str]]:
+    def check(self, _settings: Any, _component: Any) -> Iterator[tuple[str, str]]:
         """Yield (key, what is wrong) for files that are not there."""
         for path in _paths(self.path):
             if not path.is_file():

@@ -13,7 +13,7 @@ from partitioners.plan import Plan
 from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch
 from streams.geometry import REGION_RECT, Metric, region_bounds
 
-__all__ = ["first_meeting", "route_objects", "route_queries"]
+__all__ = ["first_meeting", "route_objects", "route_queries", "united"]
 
 
 def route_objects(plan: Plan, objects: ObjectBatch) -> Csr:
@@ -68,3 +68,28 @@ def _first_meeting(
             else:
                 j += 1
     return out
+
+
+def united(a: Csr, b: Csr) -> Csr:
+    """Return for each row the workers of both, ascending and distinct: while one plan replaces another, queries go to both."""
+    found: Csr = _united(*(column(part, np.int32) for part in (*a, *b)))
+    return found
+
+
+@kernel
+def _united(a_off: Workers, a: Workers, b_off: Workers, b: Workers) -> Csr:
+    off, out = np.zeros(len(a_off), np.int32), np.empty(len(a) + len(b), np.int32)
+    top = 0
+    for row in range(len(a_off) - 1):
+        i, j = a_off[row], b_off[row]
+        while i < a_off[row + 1] or j < b_off[row + 1]:
+            if j == b_off[row + 1] or (i < a_off[row + 1] and a[i] <= b[j]):
+                worker = a[i]
+            else:
+                worker = b[j]
+            i += i < a_off[row + 1] and a[i] == worker
+            j += j < b_off[row + 1] and b[j] == worker
+            out[top] = worker
+            top += 1
+        off[row + 1] = top
+    return off, out[:top]

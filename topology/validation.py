@@ -93,9 +93,9 @@ def _other(kind: str) -> str:
 
 
 def _own_problems(component: Component, topology: Topology) -> Iterator[DeclarationError]:
-    """Ask an operator that has a `check(settings, parallelism)` of its own for what is wrong."""
+    """Ask an operator that has a `check(settings, component)` of its own for what is wrong."""
     operator = make_operator(component, topology)
-    for key, text in operator.check(topology.settings, component.parallelism):
+    for key, text in operator.check(topology.settings, component):
         yield DeclarationError(text, (component.kind, component.name, key))
 
 

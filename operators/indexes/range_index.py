@@ -80,6 +80,7 @@ class Load:
         query_column_starts: the same for columns.
         query_column_ends: the same for columns.
         queries: queries in all.
+        cells: where the index counts by cell: costs, queries by their first cell and by their last, each rows x columns.
     """
 
     cost_rows: Ints
@@ -90,6 +91,7 @@ class Load:
     query_column_starts: Ints
     query_column_ends: Ints
     queries: int
+    cells: Ints | None = None
 
     @property
     def query_rows(self) -> Ints:
@@ -132,6 +134,9 @@ class RangeIndex(Protocol):
 
     def set_end(self, numbers: Ints, ends: Ints) -> int:
         """Lower the (exclusive) ends of queries and return how many were held; an end never moves up."""
+
+    def ended(self, now: int) -> Ints:
+        """Return the numbers of the queries with end <= now; they are named once, and the caller is to `remove` them."""
 
     def expire(self, now: int) -> Ints:
         """Drop every query with end <= now and return their numbers."""

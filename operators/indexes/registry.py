@@ -32,6 +32,7 @@ def make_range_index(
     space: Rect,
     metric: Metric = "euclidean",
     fine_grid: tuple[int, int] = (DEFAULT_SIDE, DEFAULT_SIDE),
+    by_cell: bool = False,
     **options: Any,
 ) -> RangeIndex:
     """Make an empty index.
@@ -41,6 +42,7 @@ def make_range_index(
         space: where objects are; queries may reach beyond.
         metric: what the radius of a circle means.
         fine_grid: columns and rows of the grid over which loads are aggregated.
+        by_cell: whether loads are also kept for each cell, for centralised balancing.
         options: the structure's own, see its class; all have defaults.
     """
     if name not in INDEXES:
@@ -61,4 +63,4 @@ def make_range_index(
     def structure(table: QueryTable) -> Structure:
         return make(table, **options)
 
-    return StandingIndex(structure, FineGrid(space, *fine_grid), metric)
+    return StandingIndex(structure, FineGrid(space, *fine_grid), metric, by_cell)

@@ -34,10 +34,12 @@ SPARSE, SMALLEST_REBUILD = 4, 4096
 class StandingIndex:
     """A `RangeIndex` over any structure."""
 
-    def __init__(self, structure: Callable[[QueryTable], Structure], grid: FineGrid, metric: Metric) -> None:
+    def __init__(
+        self, structure: Callable[[QueryTable], Structure], grid: FineGrid, metric: Metric, by_cell: bool = False
+    ) -> None:
         self._make = structure
         self._metric = metric
-        self._work = Workload(grid)
+        self._work = Workload(grid, by_cell=by_cell)
         self._clear()
 
     def _clear(self) -> None:
@@ -113,14 +115,17 @@ class StandingIndex:
         self._expiry.note(numbers[held][lower], ends[lower])
         return len(np.unique(slots))
 
-    def expire(self, now: int) -> Ints:
-        """Drop every query with end <= now."""
+    def ended(self, now: int) -> Ints:
+        """Return the numbers of the queries with end <= now, which the caller is to remove."""
         ledger = self._table.ledger
         slots = ledger.find(self._expiry.ended(now, ledger))
         slots = np.unique(slots[slots >= 0])
-        slots = slots[ledger.ends_of(slots) <= now]
-        numbers = ledger.numbers_of(slots)
-        self._drop(ledger.withdraw(numbers))
+        return ledger.numbers_of(slots[ledger.ends_of(slots) <= now])
+
+    def expire(self, now: int) -> Ints:
+        """Drop every query with end <= now."""
+        numbers = self.ended(now)
+        self._drop(self._table.ledger.withdraw(numbers))
         return numbers
 
     def match(self, objects: ObjectBatch) -> Matches:
@@ -202,6 +207,7 @@ class StandingIndex:
             "cost": np.array([cost.objects, cost.candidates, cost.matches], np.int64),
             "cost_rows": self._work.cost_rows.copy(),
             "cost_columns": self._work.cost_columns.copy(),
+            **({} if self._work.cells is None else {"cost_cells": self._work.cells[0].copy()}),
         }
 
     def restore(self, arrays: Arrays) -> None:
@@ -212,12 +218,14 @@ class StandingIndex:
                 f"a snapshot of an index with a fine grid of {len(arrays['cost_columns'])} x {len(arrays['cost_rows'])}"
                 f" for one of {grid.columns} x {grid.rows}; restore it with the grid it was made with"
             )
-        self._work = Workload(grid)
+        self._work = Workload(grid, by_cell=self._work.cells is not None)
         self._clear()
         self.insert(_registrations({name: np.array(arrays[name]) for name in _SAVED}))
         self._work.cost = Cost(*(int(number) for number in arrays["cost"]))
         self._work.cost_rows[:] = arrays["cost_rows"]
         self._work.cost_columns[:] = arrays["cost_columns"]
+        if self._work.cells is not None:
+            self._work.cells[0] = arrays["cost_cells"]
 
     @property
     def nbytes(self) -> int:

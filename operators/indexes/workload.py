@@ -53,10 +53,12 @@ def _border(
 
 
 class Workload:
-    """Counters of work, and aggregates of costs and queries by row and column."""
+    """Counters of work, and aggregates of costs and queries by row and column; by cell as well where that is asked for."""
 
-    def __init__(self, grid: FineGrid) -> None:
+    def __init__(self, grid: FineGrid, *, by_cell: bool = False) -> None:
         self.grid = grid
+        shape = (3, grid.rows, grid.columns)
+        self.cells: Ints | None = np.zeros(shape, np.int64) if by_cell else None
         self._scale: Floats = np.array(grid.scale())
         self.cost = Cost()
         self.cost_rows: Ints = np.zeros(grid.rows, np.int64)
@@ -69,7 +71,8 @@ class Workload:
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return sum(array.nbytes for array in (self.cost_rows, self.cost_columns, *self._borders))
+        arrays = [self.cost_rows, self.cost_columns, *self._borders, *([] if self.cells is None else [self.cells])]
+        return sum(array.nbytes for array in arrays)
 
     @property
     def _borders(self) -> tuple[Ints, Ints, Ints, Ints]:
@@ -80,16 +83,23 @@ class Workload:
         self.cost = Cost()
         self.cost_rows[:] = 0
         self.cost_columns[:] = 0
+        if self.cells is not None:
+            self.cells[0] = 0
 
     def count(self, x: Floats, y: Floats, examined: Ints, matches: int) -> None:
         """Count the work that objects have caused."""
         total = _charge(x, y, examined, self._scale, self.cost_rows, self.cost_columns)
+        if self.cells is not None:
+            np.add.at(self.cells[0].reshape(-1), self.grid.cells_of(x, y), examined)
         cost = self.cost
         self.cost = Cost(cost.objects + len(x), cost.candidates + int(total), cost.matches + matches)
 
     def add(self, bounds: Bounds, sign: int) -> None:
         """Count queries in (sign 1) or out (sign -1)."""
         _border(np.ascontiguousarray(bounds), self._scale, sign, *self._borders)
+        if self.cells is not None:
+            for place, (x, y) in ((1, (0, 1)), (2, (2, 3))):
+                np.add.at(self.cells[place].reshape(-1), self.grid.cells_of(bounds[:, x], bounds[:, y]), sign)
 
     def check(self, cells: CellRange) -> None:
         """Raise `DeclarationError` for cells outside of the grid."""
@@ -121,4 +131,5 @@ class Workload:
             query_column_starts=self._column_starts.copy(),
             query_column_ends=self._column_ends.copy(),
             queries=queries,
+            cells=None if self.cells is None else self.cells.copy(),
         )
