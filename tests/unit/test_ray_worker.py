@@ -226,17 +226,17 @@ def test_reports_that_are_too_large_together_travel_apart():
 
 
 def test_reports_of_several_tasks_come_back_as_they_went():
-    """Task, counts and outputs of each report survive, bytes and batches in their order."""
+    """Task, counts, events and outputs of each report survive, bytes and batches in their order."""
     batch = TupleBatch.of(("number", "word"), [(1, "a"), (2, "b")])
     sent = [
         Report(3, 7, {"executed": 2.0}, False, 0, [b"a", batch, b"b"]),
-        Report(1, 8, {}, True, 5, []),
+        Report(1, 8, {}, True, 5, [], [{"kind": "shift", "epoch": 8}]),
         Report(3, 8, {"cost": 1.0}, False, 0, [batch]),
     ]
     [body] = pack_reports(sent, 1 << 20)
     back = unpack_reports(Frame(0, DRIVER, REPORT, 0, 0, bytearray(b"".join(body))))
-    assert [(r.task, r.epoch, r.counts, r.exhausted, r.feedback) for r in back] == [
-        (r.task, r.epoch, r.counts, r.exhausted, r.feedback) for r in sent
+    assert [(r.task, r.epoch, r.counts, r.exhausted, r.feedback, r.events) for r in back] == [
+        (r.task, r.epoch, r.counts, r.exhausted, r.feedback, list(r.events)) for r in sent
     ]
     assert [[o if isinstance(o, bytes) else o.rows() for o in r.outputs] for r in back] == [
         [b"a", batch.rows(), b"b"],

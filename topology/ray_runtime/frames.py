@@ -79,7 +79,8 @@ def _report_body(reports: Sequence[Report]) -> Buffers:
                 texts.append([place, output])
             else:
                 parts.append((number, output))
-        heads.append([report.task, report.epoch, report.counts, report.exhausted, report.feedback, texts])
+        events = list(report.events)
+        heads.append([report.task, report.epoch, report.counts, report.exhausted, report.feedback, texts, events])
     return encode(parts, heads)
 
 
@@ -90,10 +91,10 @@ def unpack_reports(frame: Frame) -> list[Report]:
     for number, batch in parts:
         outputs[number].append(batch)  # type: ignore[index]  # labels of reports are numbers
     reports = []
-    for handed, (task, epoch, counts, exhausted, feedback, texts) in zip(outputs, heads, strict=True):
+    for handed, (task, epoch, counts, exhausted, feedback, texts, events) in zip(outputs, heads, strict=True):
         for place, text in texts:
             handed.insert(place, text)
-        reports.append(Report(task, epoch, counts, exhausted, feedback, handed))
+        reports.append(Report(task, epoch, counts, exhausted, feedback, handed, events))
     return reports
 
 
