@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partitioners.columns import Csr, Floats, Ints, Offsets
+from streams.codec import unpack_plain
 from streams.errors import InputError, WaterspoutError, did_you_mean
 from streams.geometry import Rect
 
@@ -159,12 +160,12 @@ def load(path: str | Path) -> Plan:
     """Read a plan file; raise `InputError` for anything that is not a whole plan of this version."""
     path = Path(path)
     try:
-        size = path.stat().st_size
-        if size > MAX_PLAN_BYTES:
-            raise InputError(f"{path}: {size:,} bytes, more than a plan may have ({MAX_PLAN_BYTES:,})")
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the plan: {error.strerror or error}") from error
+        with path.open("rb") as file:  # read to the limit: the size that a file tells need not be true
+            data = file.read(MAX_PLAN_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read the plan: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > MAX_PLAN_BYTES:
+        raise InputError(f"{path}: more than {MAX_PLAN_BYTES:,} bytes, which is the most that a plan may have")
     return unpack(data, str(path))
 
 
@@ -179,11 +180,11 @@ def unpack(data: bytes, path: str = "plan") -> Plan:
     if data[len(head) : _BODY] != _digest(head, body):
         raise InputError(f"{path}: the plan is damaged (its checksum differs); build or copy it again")
     try:
-        return _decoded(msgpack.unpackb(body, strict_map_key=True, max_ext_len=0))
+        return _decoded(unpack_plain(body, strict_map_key=True))
     except WaterspoutError as error:
         raise InputError(f"{path}: {error}") from error
     except Exception as error:  # whatever a body of another make trips over: it is one and the same fault
-        raise InputError(f"{path}: not a plan of ours: {type(error).__name__}: {error}") from error
+        raise InputError(f"{path}: not a plan of ours: {type(error).__name__}: {str(error)[:200]}") from error
 
 
 def _digest(head: bytes, body: bytes) -> bytes:

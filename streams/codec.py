@@ -10,6 +10,7 @@ UTF-8 bytes) or ``any`` (msgpack). Decoding copies nothing: the arrays look into
 are checked before anything is read through them, because the kernels behind have no bounds checks.
 """
 
+import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import fields as dataclass_fields
@@ -18,6 +19,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streams.batches import (
     AnswerBatch,
@@ -32,7 +34,7 @@ from streams.batches import (
 from streams.columns import Ids
 from streams.errors import CodecError
 
-__all__ = ["VERSION", "Buffers", "decode", "encode", "size_of"]
+__all__ = ["VERSION", "Buffers", "decode", "encode", "size_of", "unpack_plain"]
 
 VERSION = 1
 
@@ -41,12 +43,11 @@ WIRE_TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls for cls in (ObjectBatch, QueryBatch, MatchBatch, AnswerBatch, RejectBatch)
 }
 _COLUMN_NAMES = {name: tuple(field.name for field in dataclass_fields(cls)) for name, cls in WIRE_TYPES.items()}
-#: The types of the plain and ragged columns of each batch, so that no kernel meets another.
-_EXPECTED = {
+#: The types of the columns of each batch, so that no kernel meets another.
+_EXPECTED: dict[str, dict[str, Any]] = {
     name: {
-        column: value.dtype
+        column: value.dtype if isinstance(value := getattr(cls.empty(), column), np.ndarray) else Ids
         for column in _COLUMN_NAMES[name]
-        if isinstance(value := getattr(cls.empty(), column), np.ndarray)
     }
     for name, cls in WIRE_TYPES.items()
 }
@@ -57,6 +58,11 @@ _DTYPES = {
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _PADDING = bytes(8)
 
+#: Identifiers as JSON has them, without escaped halves of characters.
+_ESCAPE = r'\\(["\\/bfnrt]|u([0-9a-cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})'
+_JSON_ID = rf'^(-?(0|[1-9][0-9]*)|"([^"\\\x00-\x1f]|{_ESCAPE})*")$'
+_LONG_DIGITS = 4_000
+
 Buffers = list[bytes | memoryview]
 Label = str | int
 Part = tuple[Label, Batch]
@@ -65,6 +71,9 @@ Part = tuple[Label, Batch]
 def _padded(size: int) -> int:
     return -size % 8
 
+
+#: Packed values longer than this are walked through before they are unpacked.
+_WALKED_BYTES = 1 << 12
 
 #: Arrays up to this size are copied at once, which costs less than a view; larger ones are sent from where they are.
 _COPIED_BYTES = 1 << 14
@@ -136,7 +145,7 @@ def decode(data: bytes | bytearray | memoryview) -> tuple[Any, list[Part]]:
         if version != VERSION:
             raise CodecError(f"message of version {version}, expected {VERSION}; run the same release everywhere")
         start = _PREFIX.size + header_size
-        meta, head = msgpack.unpackb(view[_PREFIX.size : start], strict_map_key=False, max_ext_len=0)
+        meta, head = unpack_plain(view[_PREFIX.size : start])
         position = start + _padded(start)
         parts: list[Part] = []
         for stream, kind, columns in head:
@@ -148,18 +157,35 @@ def decode(data: bytes | bytearray | memoryview) -> tuple[Any, list[Part]]:
                         raise CodecError(f"column '{name}' is cut off: {size} bytes announced")
                     raws.append(view[position : position + size])
                     position += size + _padded(size)
+                if type(name) is not str or type(rows) is not int or rows < 0:
+                    raise CodecError(f"column {name!r:.60} announces {rows!r:.60} rows")
                 named[name] = _decode_column(name, code, rows, raws)
+            if not isinstance(stream, str | int):
+                raise CodecError(f"a batch for the stream {stream!r:.60}, expected a name or a number")
             parts.append((stream, _decode_batch(kind, named)))
     except CodecError:
         raise
     except Exception as error:  # whatever a broken header trips over: it is one and the same fault
-        raise CodecError(f"not a message of ours: {type(error).__name__}: {error}") from error
+        raise CodecError(f"not a message of ours: {type(error).__name__}: {str(error)[:200]}") from error
     return meta, parts
+
+
+def unpack_plain(raw: bytes | memoryview, **options: Any) -> Any:
+    """Unpack msgpack, with no more memory than bytes that are really there deserve.
+
+    A list is made as long as it is announced before its items are read, and lists may be nested: a few bytes could ask
+    for gigabytes. So what is not short is walked through once before anything is made of it.
+    """
+    if len(raw) > _WALKED_BYTES:
+        walker = msgpack.Unpacker(max_buffer_size=len(raw), strict_map_key=False)
+        walker.feed(raw)
+        walker.skip()
+    return msgpack.unpackb(raw, **({"strict_map_key": False, "max_ext_len": 0} | options))
 
 
 def _decode_column(name: str, code: str, rows: int, raws: list[memoryview]) -> Any:
     if code == "any":
-        values = msgpack.unpackb(raws[0], strict_map_key=False, max_ext_len=0)
+        values = unpack_plain(raws[0])
         if not isinstance(values, list) or len(values) != rows:
             raise CodecError(f"column '{name}' is not a list of {rows} values")
         return values
@@ -170,14 +196,25 @@ def _decode_column(name: str, code: str, rows: int, raws: list[memoryview]) -> A
         _check_offsets(name, off, len(text))
         values = pa.StringArray.from_buffers(rows, pa.py_buffer(raws[0]), pa.py_buffer(text))
         values.validate(full=True)
+        if code == "ids:json":
+            _check_json(name, values)
         return Ids("text" if code == "ids:text" else "json", values)
     base, _, width = code.partition(":")
     dtype = _DTYPES[base]
+    if width and int(width) < 1:
+        raise CodecError(f"column '{name}' has rows of {width} values")
     count = rows * int(width or 1)
     if len(raws[0]) != count * dtype.itemsize:
         raise CodecError(f"column '{name}' has {len(raws[0])} bytes, expected {count * dtype.itemsize}")
     array = np.frombuffer(raws[0], dtype, count) if count else np.empty(0, dtype)
     return array.reshape(rows, int(width)) if width else array
+
+
+def _check_json(name: str, values: Any) -> None:
+    if not pc.all(pc.match_substring_regex(values, _JSON_ID), min_count=0).as_py():
+        raise CodecError(f"column '{name}' has identifiers that are neither integers nor strings as JSON has them")
+    for text in values.filter(pc.greater(pc.binary_length(values), _LONG_DIGITS)).to_pylist():
+        json.loads(text)  # an integer of thousands of digits is refused, as everywhere
 
 
 def _check_offsets(name: str, off: Any, size: int) -> None:
@@ -195,6 +232,10 @@ def _decode_batch(kind: str, named: dict[str, Any]) -> Batch:
     batch: Batch = WIRE_TYPES[kind](**named)
     assert not isinstance(batch, TupleBatch)
     for name, expected in _EXPECTED[kind].items():
+        if expected is Ids:
+            if not isinstance(named[name], Ids):
+                raise CodecError(f"column '{name}' of a {kind} has no identifiers")
+            continue
         found = getattr(named[name], "dtype", None)
         if found != expected or np.ndim(named[name]) != (2 if name == "shape" else 1):
             raise CodecError(f"column '{name}' of a {kind} has type {found}, expected {expected}")

@@ -5,7 +5,7 @@ All of them pickle (their arguments are their fields), so they cross process bor
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "CodecError",
@@ -15,7 +15,14 @@ __all__ = [
     "TaskFailedError",
     "WaterspoutError",
     "did_you_mean",
+    "listed",
 ]
+
+#: Longer words are no typos: they get no hint, and messages do not repeat them whole.
+LONGEST_WORD = 100
+
+#: How many names a message lists.
+_MOST_LISTED = 20
 
 
 class WaterspoutError(Exception):
@@ -72,5 +79,13 @@ class TaskFailedError(RunError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the known word nearest to a mistyped one, or nothing."""
+    if len(word) > LONGEST_WORD:
+        return ""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f" (did you mean '{near[0]}'?)" if near else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for a message: the first few of many, none at full length that has no end."""
+    shown = [name if len(name) <= LONGEST_WORD else f"{name[:LONGEST_WORD]}..." for name in names[:_MOST_LISTED]]
+    return ", ".join(shown) + (f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else "")

@@ -6,7 +6,6 @@ cannot is halved, and what remains is read line by line. Python's json module is
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from streams.faults import shown
 from streams.file_blocks import RecordBlock
-from streams.record_kernels import plain_lines
+from streams.record_kernels import deepest_bracket, plain_lines
 
 __all__ = [
     "MAX_DEPTH",
@@ -39,8 +38,6 @@ _SHORT_RUN = 32
 
 #: What Arrow parses at a time, on as many threads as it has.
 _ARROW_BLOCK = 1 << 20
-
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 Part = TypeVar("Part")
 
@@ -67,8 +64,8 @@ def load_line(line: bytes) -> dict[str, Any] | str:
         text = line.decode()
     except UnicodeDecodeError as error:
         return f"not UTF-8: byte 0x{line[error.start]:02x} at place {error.start + 1} of the line"
-    if _brackets(text) > MAX_DEPTH and _depth(text) > MAX_DEPTH:
-        return f"not read: brackets are nested {_depth(text)} deep, at most {MAX_DEPTH} are"
+    if _brackets(text) > MAX_DEPTH and (depth := deepest_bracket(np.frombuffer(line, np.uint8))) > MAX_DEPTH:
+        return f"not read: brackets are nested {depth} deep, at most {MAX_DEPTH} are"
     try:
         record = json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
@@ -80,14 +77,6 @@ def load_line(line: bytes) -> dict[str, Any] | str:
 
 def _brackets(text: str) -> int:
     return text.count("[") + text.count("{")
-
-
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    for letter in _STRING.sub("", text):
-        depth += (letter in "[{") - (letter in "]}")
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def is_unicode(text: str) -> bool:

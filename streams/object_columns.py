@@ -3,16 +3,19 @@
 Every format brings its columns into this form, so that all of them reject the same things with the same words.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streams.columns import Ids, Ints
 from streams.errors import did_you_mean
 from streams.faults import Faults, shown
+from streams.file_blocks import ReadLimits
 from streams.geometry import Rect
 from streams.keyword_columns import KeywordColumns
 from streams.object_fields import OPERATIONS, Field
@@ -71,7 +74,7 @@ def settle(
     op: Field,
     keywords: KeywordColumns,
     space: Rect,
-    most_keywords: int,
+    limits: ReadLimits,
     faults: Faults,
 ) -> ObjectColumns:
     """Check all columns of a block, field by field; the first thing that is wrong with a record is its reason."""
@@ -81,8 +84,21 @@ def settle(
     faults.note(ts.bad, lambda row: f"ts is {shown(ts.found(row))}, expected {TIME_EXPECTED}")
     _check_location(at, space, faults)
     faults.note(op.bad, lambda row: _unknown_operation(op.found(row)))
-    keywords.note_faults(faults, most_keywords)
+    keywords.note_faults(faults, limits.keywords)
+    _check_length(ids.values, limits.id_bytes, faults)
     return ObjectColumns(ids.values, ts.values, at.x.values, at.y.values, op.values, keywords, faults)
+
+
+def _check_length(ids: Ids, most: int, faults: Faults) -> None:
+    """Note the ids that are too long; where ids of both kinds are kept as JSON, what counts is the id itself."""
+    if ids.kind == "int":
+        return
+    sizes = pc.binary_length(ids.values).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero((sizes > most) & ~faults.bad).tolist():
+        text = ids.values[row].as_py()
+        found = len(json.loads(text).encode()) if ids.kind == "json" and text.startswith('"') else int(sizes[row])
+        if found > most:
+            faults.note_row(row, f"an id of {found} bytes, longer than the limit of {most}")
 
 
 def _unknown_operation(found: Any) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streams.errors import InputError
+from streams.errors import InputError, listed
 from streams.faults import Faults
 from streams.field_texts import cut_texts
 from streams.file_blocks import ReadLimits, RecordBlock, is_utf8
@@ -32,18 +32,28 @@ class CsvHeader:
     used: TableColumns
 
 
-def read_header(path: str, blocks: Iterator[RecordBlock]) -> tuple[CsvHeader, RecordBlock | None]:
+def read_header(path: str, blocks: Iterator[RecordBlock], limits: ReadLimits) -> tuple[CsvHeader, RecordBlock | None]:
     """Take the header off the blocks of a file; return it and the rest of the first block."""
     first = next(blocks, None)
     if first is None:
         raise InputError(f"{path} is empty; expected a header such as id,ts,x,y,text in its first line")
     line = first.record(0)
-    if first.too_long[0] or first.unclosed or not is_utf8(line):
-        raise InputError(f"{path} has no readable header in its first line; expected one such as id,ts,x,y,text")
-    columns = tuple(name.strip() for name in next(csv.reader([line.decode()])))
-    return CsvHeader(columns, find_columns(path, columns, ("keywords", "text"))), (
-        first.tail(1) if len(first) > 1 else None
-    )
+    names = None if first.too_long[0] or first.unclosed or not is_utf8(line) else _names(line.decode())
+    if names is None:
+        raise InputError(
+            f"{path} has no readable header in line {first.line[0]}; expected one such as id,ts,x,y,text, in UTF-8, "
+            f"of at most {limits.line_bytes:,} bytes, ending with a line feed"
+        )
+    used = find_columns(path, names, ("keywords", "text"), limits.columns)
+    return CsvHeader(names, used), (first.tail(1) if len(first) > 1 else None)
+
+
+def _names(header: str) -> tuple[str, ...] | None:
+    """Return the names in a header, or None for one that the csv module does not take."""
+    try:
+        return tuple(name.strip() for name in next(csv.reader([header])))
+    except csv.Error:  # a carriage return in the middle, a name without end
+        return None
 
 
 def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: ReadLimits) -> ObjectColumns:
@@ -63,7 +73,7 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
             lists=None if words is None else pc.utf8_split_whitespace(_or_null(words)),
             texts=texts.get("text"),
         ),
-        space, limits.keywords, faults,
+        space, limits, faults,
     )  # fmt: skip
 
 
@@ -88,10 +98,8 @@ def _columns(block: RecordBlock, header: CsvHeader, limits: ReadLimits, faults: 
     )
     faults.note(_last(rows, block.unclosed), lambda _: "a quote is opened and not closed before the file ends")
     faults.note(block.not_utf8(), lambda _: "not UTF-8")
-    expected = len(header.columns)
-    faults.note(
-        counts != expected, lambda row: f"{counts[row]} fields, expected {expected} ({', '.join(header.columns)})"
-    )
+    expected, named = len(header.columns), listed(header.columns)
+    faults.note(counts != expected, lambda row: f"{counts[row]} fields, expected {expected} ({named})")
     ends[:, faults.bad] = begins[:, faults.bad]
     written[:, faults.bad] = 0
     return [cut_texts(block.data, *field) for field in zip(begins, ends, written, strict=True)]

@@ -129,7 +129,7 @@ def _stretches(path: str, rows: int, skip: int, space: Rect, limits: ReadLimits)
             number += records
         return
     blocks = read_records(path, kind.compression, quoted=kind.format == "csv", rows=rows, limits=limits)
-    header, block = read_header(path, blocks) if kind.format == "csv" else (None, None)
+    header, block = read_header(path, blocks, limits) if kind.format == "csv" else (None, None)
     block = next(blocks, None) if block is None else block
     while block is not None:
         passed = min(skip, len(block))

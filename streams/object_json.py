@@ -55,7 +55,7 @@ def _fast(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLi
         Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(column["op"], len(plain)),
         KeywordColumns.of(len(plain), column["keyword_ids"], column["keywords"], column["text"]),
-        space, limits.keywords, Faults(len(plain)),
+        space, limits, Faults(len(plain)),
     )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadL
             record = {}
         elif isinstance(record, Repeated) and (twice := record.fields & _SCHEMA.keys()):
             faults.note_row(row, f"field '{min(twice)}' is given more than once")
-        records.append(record)
+        records.append({name: record[name] for name in _SCHEMA if name in record})  # the rest may be large
 
     def values(name: str) -> list[Any]:
         return [record.get(name) for record in records]
@@ -97,7 +97,7 @@ def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadL
         KeywordColumns.of(
             rows, pa.array(ids, _SCHEMA["keyword_ids"]), pa.array(words, _SCHEMA["keywords"]), pa.array(texts, pa.string())
         ),
-        space, limits.keywords, faults,
+        space, limits, faults,
     )  # fmt: skip
 
 

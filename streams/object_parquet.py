@@ -61,7 +61,7 @@ def parquet_objects(
     check_readable(path)
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
-            used = find_columns(path, file.schema_arrow.names, ("keyword_ids", "keywords", "text"))
+            used = find_columns(path, file.schema_arrow.names, ("keyword_ids", "keywords", "text"), limits.columns)
             _check_types(path, file.schema_arrow, used)
             groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             skip = min(skip, sum(groups))
@@ -97,7 +97,7 @@ def _settled(batch: Any, used: TableColumns, space: Rect, limits: ReadLimits) ->
         Location(number_field(column[used.x]), number_field(column[used.y]), np.full(rows, used.x == "lon")),
         operation_field(column.get("op"), rows),
         KeywordColumns.of(rows, column.get("keyword_ids"), column.get("keywords"), column.get("text")),
-        space, limits.keywords, faults,
+        space, limits, faults,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streams.errors import InputError
+from streams.errors import LONGEST_WORD, InputError, listed
 
 __all__ = ["TableColumns", "find_columns"]
 
@@ -32,11 +32,16 @@ class TableColumns:
         return ("id", "ts", self.x, self.y, *self.keywords, *(("op",) if self.op else ()))
 
 
-def find_columns(path: str, columns: Sequence[str], keywords: Sequence[str]) -> TableColumns:
-    """Find the columns of objects; raise `InputError` where one is missing or there twice.
+def find_columns(path: str, columns: Sequence[str], keywords: Sequence[str], most: int) -> TableColumns:
+    """Find the columns of objects; raise `InputError` where one is missing or there twice, or there are too many.
 
     `keywords` are the keyword columns that the format can have; the table needs at least one.
     """
+    if len(columns) > most:
+        raise InputError(
+            f"{path} has {len(columns):,} columns, more than the limit of {most:,}; "
+            "keep those that are needed, or raise topology.limits.columns"
+        )
     for name in ("id", "ts"):
         if name not in columns:
             raise _missing(path, name, [name], columns)
@@ -56,10 +61,10 @@ def find_columns(path: str, columns: Sequence[str], keywords: Sequence[str]) -> 
 
 
 def _missing(path: str, what: str, names: Sequence[str], columns: Sequence[str]) -> InputError:
-    lowered = {column.lower(): column for column in columns}
+    lowered = {column.lower(): column for column in columns if len(column) <= LONGEST_WORD}
     near = [found for name in names for found in difflib.get_close_matches(name, lowered, n=1, cutoff=0.5)]
     hint = f" (nearest is '{lowered[near[0]]}')" if near else ""
-    there = ", ".join(columns) or "none"
+    there = listed(columns) or "none"
     return InputError(
         f"{path} has no column {what}{hint}; it has {there}; "
         "expected id, ts, x and y or lon and lat, keywords or text, and op where objects can be deleted"

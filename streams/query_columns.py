@@ -126,7 +126,7 @@ class _Columns:
     def vouched(self) -> Flags:
         """Tell which rows are plainly valid operations."""
         given = self._given
-        fine = self._fits & self._lines.named() & self._ts_fine & (self._op >= 0)
+        fine = self._fits & self._lines.named(self._rules.id_bytes) & self._ts_fine & (self._op >= 0)
         bare = ~np.logical_or.reduce([given[name] for name in FIELDS if name not in ("op", "id", "ts")])
         register = (self._type >= 0) & self._life_fine() & self._place_fine() & self._result_fine() & self._words_fine()
         return fine & np.where(self._op == OP_UNREGISTER, bare, register)

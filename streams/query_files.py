@@ -73,7 +73,7 @@ def read_queries(
     for path in names:
         file_kind(path, ("jsonl",))
         check_readable(path)
-    rules = QueryRules(space, metric, limits.keywords)
+    rules = QueryRules(space, metric, limits.keywords, limits.id_bytes)
     return _read(names, rules, encoder, _Gate(ledger, answers, watermark), chunk_rows, skip, limits)
 
 

@@ -150,10 +150,11 @@ class QueryLines:
         list_items(self._data, *self._field(name), name == "keywords", begins, ends)
         return begins, ends
 
-    def named(self) -> Flags:
-        """Tell which lines have an id: a string that is not empty, or an integer that is not too long."""
+    def named(self, most_bytes: int) -> Flags:
+        """Tell which lines have an id: a string that is neither empty nor too long, or an integer of few digits."""
         begins, ends, kinds = self._field("id")
-        return np.asarray((kinds != ABSENT) & (ends > begins) & ((kinds == TEXT) | self.integers("id")[1]))
+        fits = (ends > begins) & (ends - begins <= most_bytes)
+        return np.asarray((kinds != ABSENT) & fits & ((kinds == TEXT) | self.integers("id")[1]))
 
     def ids(self, rows: Ints) -> Ids:
         """Return the ids of lines that have one."""

@@ -11,6 +11,7 @@ from typing import Any
 from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, OP_UNREGISTER, QUERY_TYPES
 from streams.errors import did_you_mean
 from streams.faults import shown
+from streams.file_blocks import DEFAULT_LIMITS
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Metric, Rect
 from streams.json_blocks import Repeated, is_unicode
 from streams.timestamps import MAX_TS, TIME_EXPECTED, read_time
@@ -43,6 +44,7 @@ class QueryRules:
     space: Rect
     metric: Metric
     most_keywords: int
+    id_bytes: int = DEFAULT_LIMITS.id_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def _read(record: Mapping[str, Any], rules: QueryRules) -> QueryRecord:
         raise _RefusedError(f"unknown field {shown(unknown[0])}{did_you_mean(unknown[0], _FIELDS)}")
     given = {name: value for name, value in record.items() if value is not None}
     op = _choice(given, "op", OPERATIONS)
-    name, ts = _id(given), _ts(given)
+    name, ts = _id(given, rules.id_bytes), _ts(given)
     if op == "unregister":
         _only(given, _ALWAYS, "an unregistration")
         return QueryRecord(name, OP_UNREGISTER, ts, ts)
@@ -142,13 +144,15 @@ def _choice(given: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
     raise _RefusedError(f"{name} is {shown(value)}, expected {' or '.join(known)}{near}")
 
 
-def _id(given: Mapping[str, Any]) -> int | str:
+def _id(given: Mapping[str, Any], most_bytes: int) -> int | str:
     value = given.get("id")
     if value is None or value == "":
         raise _RefusedError("no id")
-    if type(value) is int or (isinstance(value, str) and is_unicode(value)):
-        return value
-    raise _RefusedError(f"id is {shown(value)}, expected a string or an integer")
+    if type(value) is not int and not (isinstance(value, str) and is_unicode(value)):
+        raise _RefusedError(f"id is {shown(value)}, expected a string or an integer")
+    if (size := len(str(value).encode())) > most_bytes:
+        raise _RefusedError(f"an id of {size} bytes, longer than the limit of {most_bytes}")
+    return value
 
 
 def _ts(given: Mapping[str, Any]) -> int:

@@ -22,6 +22,7 @@ __all__ = [
     "copy_fields",
     "cut_fields",
     "cut_records",
+    "deepest_bracket",
     "plain_lines",
 ]
 
@@ -38,7 +39,7 @@ AT_FIELD, IN_FIELD, IN_QUOTES, AFTER_QUOTE = 0, 1, 2, 3
 #: How a field is written: its bytes as they are, or with quotes to be undone.
 _AS_IS, _ESCAPED = 0, 1
 
-_BRACKET, _BRACE, _BRACE_END, _COLON, _MINUS = 91, 123, 125, 58, 45
+_BRACKET, _BRACKET_END, _BRACE, _BRACE_END, _COLON, _MINUS, _BACKSLASH = 91, 93, 123, 125, 58, 45, 92
 _NAN_OR_INF = np.frombuffer(b"NaNInf", np.uint8)
 _LF, _CR, _QUOTE, _COMMA, _SPACE, _TAB = 10, 13, 34, 44, 32, 9
 
@@ -179,3 +180,25 @@ def plain_lines(
                 plain[row] = False
         if opened > most_opened:
             plain[row] = False
+
+
+@kernel
+def deepest_bracket(data: Bytes) -> int:
+    """Return how deep the brackets and braces of a JSON line are nested, those in strings left out.
+
+    In a line that is no JSON it is at least as deep as a parser gets before it finds out.
+    """
+    depth, deepest, at, inside = 0, 0, 0, False
+    while at < len(data):
+        byte = data[at]
+        if byte == _QUOTE:
+            inside = not inside
+        elif inside:
+            at += byte == _BACKSLASH
+        elif byte in (_BRACKET, _BRACE):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in (_BRACKET_END, _BRACE_END):
+            depth -= 1
+        at += 1
+    return deepest

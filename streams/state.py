@@ -6,7 +6,7 @@ import msgpack
 import numpy as np
 
 from streams.batches import TupleBatch, _Columns
-from streams.codec import decode, encode
+from streams.codec import decode, encode, unpack_plain
 from streams.columns import Ids
 from streams.errors import CodecError
 
@@ -62,6 +62,8 @@ def pack_state(state: Any) -> bytes:
 def unpack_state(data: bytes) -> Any:
     """Return the state that was packed; raise `CodecError` for anything else."""
     try:
-        return msgpack.unpackb(data, ext_hook=_contract, strict_map_key=False, max_ext_len=_MAX_BYTES)
-    except (ValueError, msgpack.UnpackException) as error:
-        raise CodecError(f"not a saved state: {error}") from error
+        return unpack_plain(data, ext_hook=_contract, max_ext_len=_MAX_BYTES)
+    except CodecError:
+        raise
+    except Exception as error:  # whatever bytes of another make trip over: it is one and the same fault
+        raise CodecError(f"not a saved state: {type(error).__name__}: {str(error)[:200]}") from error

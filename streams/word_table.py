@@ -3,7 +3,8 @@
 A text goes through one kernel (`streams.token_kernels`); Python sees a word only once, to name its id.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ __all__ = ["WordTable", "distinct_rows"]
 
 _FIRST_WORDS = 1 << 12
 _BYTES_A_WORD = 16
+
+#: How much text beyond ASCII is split at a time.
+_SPLIT_BYTES = 1 << 20
 
 
 def distinct_rows(off: NDArray[np.integer], values: Ints) -> tuple[Offsets, Ints]:
@@ -130,6 +134,16 @@ def _split_beyond_ascii(texts: pa.StringArray) -> pa.StringArray:
     if pc.all(plain, min_count=0).as_py():
         return texts
     rest = pc.invert(plain)
-    tokens = [token for token in split_rows(texts.filter(rest).to_pylist()) if len(token) > 1 or token == ROW_END]
-    split = " ".join(tokens).split(ROW_END)[:-1]
+    split: list[str] = []
+    for some in _slices(texts.filter(rest)):
+        tokens = [token for token in split_rows(some.to_pylist()) if len(token) > 1 or token == ROW_END]
+        split += " ".join(tokens).split(ROW_END)[:-1]
     return pc.replace_with_mask(texts, rest, pa.array(split, pa.string()))
+
+
+def _slices(texts: pa.StringArray) -> Iterator[pa.StringArray]:
+    """Yield texts about a MiB at a time: NFKC makes eighteen characters of one, and each token becomes a string."""
+    place = np.cumsum(pc.binary_length(texts).to_numpy(zero_copy_only=False)) // _SPLIT_BYTES
+    cuts = [0, *(np.flatnonzero(np.diff(place)) + 1).tolist(), len(texts)]
+    for first, stop in itertools.pairwise(cuts):
+        yield texts.slice(first, stop - first)
