@@ -97,6 +97,7 @@ class TaskContext:
     epoch_objects: int = 10_000
     epoch_queries: int = 100_000
     epoch_ms: int | None = None
+    epoch_feedback: int = 1
     vocabulary: Path | None = None
     answers: frozenset[str] = frozenset()
     injections: tuple[Injection, ...] = ()

@@ -44,8 +44,14 @@ class Task:
         self._exhausted = False
         self._channels = wiring.incoming(spec)
         self._pending: dict[int, dict[tuple[int, int], Message]] = {}
-        self._inputs = [(edge, wiring.tasks_of(edge.source)) for edge in wiring.edges if edge.target == spec.component]
+        self._inputs = [
+            (edge, (source.id, edge.lag), source.index, edge.input.stream)
+            for edge in wiring.edges
+            if edge.target == spec.component
+            for source in wiring.tasks_of(edge.source)
+        ]
         self._outputs = [_Output(wiring, edge, spec, local_tasks) for edge in wiring.edges_from(spec.component)]
+        self._outgoing = list(dict.fromkeys((target, o.edge.lag) for o in self._outputs for target in o.targets))
         self._lagged: list[Message] = []
         self._max_lag = max((edge.lag for edge in wiring.edges), default=0)
         self._counts: dict[str, float] = {}
@@ -68,6 +74,7 @@ class Task:
             epoch_objects=settings.epoch.objects,
             epoch_queries=settings.epoch.queries,
             epoch_ms=settings.epoch.ms,
+            epoch_feedback=settings.epoch.feedback,
             vocabulary=settings.vocabulary,
             answers=wiring.answers,
             injections=topology.injections,
@@ -132,14 +139,15 @@ class Task:
 
     def _arrived(self, messages: dict[tuple[int, int], Message]) -> Inputs:
         arrivals = []
-        for edge, sources in self._inputs:
-            for source in sources:
-                message = messages.get((source.id, edge.lag))
-                for number, batch in message.parts if message else ():
-                    if number == edge.id:
-                        arrivals.append(Arrival(edge.source, edge.input.stream, source.index, batch))
-                        if edge.input.stream != CLOCK_STREAM:
-                            self._count("executed", len(batch))
+        executed = 0
+        for edge, channel, index, stream in self._inputs:
+            message = messages.get(channel)
+            for number, batch in message.parts if message else ():
+                if number == edge.id:
+                    arrivals.append(Arrival(edge.source, stream, index, batch))
+                    executed += len(batch) if stream != CLOCK_STREAM else 0
+        if executed:
+            self._count("executed", executed)
         return Inputs(tuple(arrivals))
 
     def _run_bolt(self, bolt: Bolt, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
@@ -161,18 +169,19 @@ class Task:
         return before is not None and self._tick_time > before
 
     def _send(self, epoch: Epoch, emit: Emitter) -> tuple[list[Message], int]:
-        parts: dict[tuple[int, int], list[tuple[int, Any]]] = {}
-        feedback = 0
+        parts: dict[tuple[int, int], list[tuple[int, Any]]] = {channel: [] for channel in self._outgoing}
+        feedback = transferred = 0
         for output in self._outputs:
-            edge = output.edge
-            for target in output.targets:
-                parts.setdefault((target, edge.lag), [])
+            number, lag, rows = output.edge.id, output.edge.lag, 0
             for target, batch in output.divide(emit):
-                parts[target, edge.lag].append((edge.id, batch))
-                if edge.input.stream != CLOCK_STREAM:
-                    self._count("transferred", len(batch))
-                    self._count(f"to:{edge.target}", len(batch))
-                    feedback += len(batch) if edge.lag else 0
+                parts[target, lag].append((number, batch))
+                rows += len(batch)
+            if rows and output.counted:
+                self._count(output.counted, rows)
+                transferred += rows
+                feedback += rows if lag else 0
+        if transferred:
+            self._count("transferred", transferred)
         for stream in self.streams:
             if stream != CLOCK_STREAM and (emitted := sum(map(len, emit.batches(stream)))):
                 self._count("emitted", emitted)
@@ -184,7 +193,8 @@ class Task:
             Message(self.spec.id, target, lag, epoch.number + lag, self._watermark, epoch.final, batches)
             for (target, lag), batches in parts.items()
         ]
-        self._lagged = [m for m in self._lagged if m.epoch > epoch.number] + [m for m in sent if m.lag]
+        if self._max_lag:
+            self._lagged = [m for m in self._lagged if m.epoch > epoch.number] + [m for m in sent if m.lag]
         return sent, feedback
 
     # --- state -----------------------------------------------------------------------------------------------------
@@ -222,6 +232,7 @@ class _Output:
         receivers = wiring.tasks_of(edge.target)
         self.edge = edge
         self.targets = [task.id for task in receivers]
+        self.counted = f"to:{edge.target}" if edge.input.stream != CLOCK_STREAM else None
         local = [t.index for t in receivers if local_tasks is None or t.id in local_tasks]
         context = GroupingContext(
             spec.index, len(receivers), tuple(local), edge.input.fields, wiring.topology.settings.seed
