@@ -6,6 +6,7 @@ import numpy as np
 
 from streams.batches import QueryBatch
 from streams.columns import Ids, Ints
+from streams.kernel import kernel
 
 __all__ = ["QueryIds"]
 
@@ -16,19 +17,23 @@ SMALLEST_MERGE = 65_536
 class QueryIds:
     """Identifiers by query number, in two sorted parts: a large one, and a recent one that is merged in when it has grown.
 
-    Adding n ids to m copies n, and now and then n + m; a look-up is a binary search.
+    Adding n ids to m copies n, and now and then n + m. A look-up is a binary search among those that share the leading
+    bits of a number: one or two, where numbers are dense.
     """
 
     def __init__(self) -> None:
         self._parts = [_Part.empty(), _Part.empty()]
         self._dead: list[Ints] = []
+        self._last_dead = 0
         self._removed = 0
 
     def __len__(self) -> int:
         return sum(len(part.numbers) for part in self._parts) - self._removed
 
     def add(self, queries: QueryBatch) -> None:
-        """Remember the identifiers of registrations."""
+        """Remember the identifiers of registrations; one that was forgotten may come back."""
+        if self._dead and len(queries) and int(queries.number.min()) <= self._last_dead:
+            self._purge()
         large, recent = self._parts
         recent = _Part.merge(recent, _Part.sorted(queries.number, queries.ids))
         if len(recent.numbers) > max(SMALLEST_MERGE, len(large.numbers) // 4):
@@ -39,12 +44,12 @@ class QueryIds:
         """Return the identifiers of these queries, which must be known."""
         large, recent = self._parts
         if not len(recent.numbers):
-            return large.ids.take(np.searchsorted(large.numbers, numbers))
-        place = np.searchsorted(recent.numbers, numbers)
+            return large.ids.take(large.places(numbers))
+        place = recent.places(numbers)
         in_recent = recent.numbers[np.minimum(place, len(recent.numbers) - 1)] == numbers
         if in_recent.all():
             return recent.ids.take(place)
-        old = large.ids.take(np.searchsorted(large.numbers, numbers[~in_recent]))
+        old = large.ids.take(large.places(numbers[~in_recent]))
         found = Ids.concat([old, recent.ids.take(place[in_recent])])
         back = np.empty(len(numbers), np.int64)
         back[np.concatenate([np.flatnonzero(~in_recent), np.flatnonzero(in_recent)])] = np.arange(len(numbers))
@@ -52,6 +57,9 @@ class QueryIds:
 
     def remove(self, numbers: Ints) -> None:
         """Forget queries that have ended: at once in effect, in memory when half of what is held is dead."""
+        if not len(numbers):
+            return
+        self._last_dead = max(self._last_dead, int(numbers.max())) if self._dead else int(numbers.max())
         self._dead.append(numbers)
         self._removed += len(numbers)
         if self._removed > max(SMALLEST_MERGE, len(self)):
@@ -75,11 +83,23 @@ class QueryIds:
 
 
 class _Part:
-    __slots__ = ("ids", "numbers")
+    """Ascending numbers, their ids, and where the numbers of each group (those with the same leading bits) begin."""
+
+    __slots__ = ("_groups", "_shift", "ids", "numbers")
 
     def __init__(self, numbers: Ints, ids: Ids) -> None:
         self.numbers = numbers
         self.ids = ids
+        self._groups: Ints | None = None
+        self._shift = 0
+
+    def places(self, wanted: Ints) -> Ints:
+        """Return where each number is, or would be."""
+        if self._groups is None:
+            span = int(self.numbers[-1]) - int(self.numbers[0]) if len(self.numbers) else 0
+            self._shift = max(span // max(len(self.numbers), 1), 0).bit_length()
+            self._groups = _group_starts(self.numbers, self._shift, (span >> self._shift) + 1)
+        return _places(self.numbers, self._groups, self._shift, wanted)
 
     @classmethod
     def empty(cls) -> "_Part":
@@ -97,3 +117,38 @@ class _Part:
         if not len(a.numbers) or not len(b.numbers):
             return a if len(a.numbers) else b
         return cls.sorted(np.concatenate([a.numbers, b.numbers]), Ids.concat([a.ids, b.ids]))
+
+
+@kernel
+def _group_starts(numbers: Ints, shift: int, groups: int) -> Ints:
+    """Return the first place of each group, and the end; a group is the distance from the least number, shifted."""
+    starts = np.zeros(groups + 1, np.int64)
+    for i in range(len(numbers)):
+        starts[((numbers[i] - numbers[0]) >> shift) + 1] += 1
+    for group in range(groups):
+        starts[group + 1] += starts[group]
+    return starts
+
+
+@kernel
+def _places(numbers: Ints, starts: Ints, shift: int, wanted: Ints) -> Ints:
+    out = np.empty(len(wanted), np.int64)
+    count = len(numbers)
+    for i in range(len(wanted)):
+        number = wanted[i]
+        if count == 0 or number <= numbers[0]:
+            out[i] = 0
+            continue
+        if number > numbers[count - 1]:
+            out[i] = count
+            continue
+        group = (number - numbers[0]) >> shift
+        low, high = starts[group], starts[group + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if numbers[middle] < number:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low
+    return out
