@@ -9,6 +9,7 @@ OPERATORS: dict[str, str] = {
     "broadcast-router": "operators.broadcast_router:BroadcastRouter",
     "plan-router": "operators.plan_router:PlanRouter",
     "range-evaluator": "operators.range_evaluator:RangeEvaluator",
+    "balancer": "operators.balancer:Balancer",
     "count": "operators.sinks:CountSink",
     "collect": "operators.sinks:CollectSink",
     "listen": "operators.sinks:ListenSink",

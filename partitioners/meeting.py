@@ -83,10 +83,8 @@ def _united(a_off: Workers, a: Workers, b_off: Workers, b: Workers) -> Csr:
     for row in range(len(a_off) - 1):
         i, j = a_off[row], b_off[row]
         while i < a_off[row + 1] or j < b_off[row + 1]:
-            if j == b_off[row + 1] or (i < a_off[row + 1] and a[i] <= b[j]):
-                worker = a[i]
-            else:
-                worker = b[j]
+            first = j == b_off[row + 1] or (i < a_off[row + 1] and a[i] <= b[j])
+            worker = a[i] if first else b[j]
             i += i < a_off[row + 1] and a[i] == worker
             j += j < b_off[row + 1] and b[j] == worker
             out[top] = worker

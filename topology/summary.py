@@ -1,5 +1,6 @@
 """What a run tells of itself: counters of all tasks added up into the summary of the contract."""
 
+import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -13,6 +14,9 @@ __all__ = ["EVALUATOR", "LatencyHistogram", "Tally"]
 
 #: The component whose costs make imbalance and efficiency: the one that matches.
 EVALUATOR = "evaluator"
+
+#: The summary lists so many moves at most; the counter `rebalances` of the balancer counts on.
+MAX_REBALANCES = 10_000
 
 
 class LatencyHistogram:
@@ -75,6 +79,8 @@ class Tally:
         self._timeline = Timeline()
         self.epochs = 0
         self.seconds = 0.0
+        self._rebalances: list[dict[str, Any]] = []
+        self._round_began = 0.0
 
     def report(self, report: Report) -> None:
         """Take one report; the first starts the clock, so that starting processes is not counted as running."""
@@ -86,6 +92,8 @@ class Tally:
         for name, by in report.counts.items():
             own[name] += by
             self.totals[name] += by
+        for event in report.events:
+            self._happened(event)
         if self._names[report.task].component == EVALUATOR:
             costs = self._costs.setdefault(report.epoch, {})
             costs[report.task] = report.counts.get("cost", 0.0)
@@ -93,6 +101,22 @@ class Tally:
                 self._weigh(report.epoch, self._costs.pop(report.epoch))
         objects, busy_ms = report.counts.get("objects", 0), report.counts.get("busy_ms", 0.0)
         self._timeline.report(report.epoch, int(objects), busy_ms)
+
+    def _happened(self, event: Mapping[str, Any]) -> None:
+        """Take what a balancer tells: that a round begins, and then which queries it has moved."""
+        if event["event"] == "rebalancing":
+            self._round_began = self._clock()
+        elif event["event"] == "rebalanced" and len(self._rebalances) < MAX_REBALANCES:
+            self._rebalances.append(
+                {
+                    "epoch": event["epoch"],
+                    "kind": event["kind"],
+                    "from": f"{EVALUATOR}[{event['from']}]",
+                    "to": f"{EVALUATOR}[{event['to']}]",
+                    "queries_moved": event["queries_moved"],
+                    "ms": round((self._clock() - self._round_began) * 1e3, 3),
+                }
+            )
 
     def ack(self, epoch: int) -> None:
         """Hear that an epoch is complete."""
@@ -103,6 +127,10 @@ class Tally:
         self.latency.add(latency_ms)
         self._timeline.ack(epoch, self.seconds, latency_ms)
 
+    def copy(self) -> "Tally":
+        """Return a tally that goes on by itself."""
+        return copy.deepcopy(self, {id(self._wiring): self._wiring})
+
     def snapshot(self) -> dict[str, Any]:
         """Return all that was counted; every epoch of which a report has come must be complete."""
         return {
@@ -112,6 +140,7 @@ class Tally:
             "imbalance": dict(self._imbalance),
             "latency": self.latency.snapshot(),
             "timeline": self._timeline.snapshot(),
+            "rebalances": list(self._rebalances),
             "epochs": self.epochs,
             "seconds": self.seconds,
         }
@@ -128,6 +157,7 @@ class Tally:
         self._imbalance = dict(state["imbalance"])
         self.latency.restore(state["latency"])
         self._timeline.restore(state["timeline"])
+        self._rebalances = list(state["rebalances"])
         self.epochs, self.seconds = state["epochs"], state["seconds"]
         self._started_at = self._clock() - self.seconds
 
@@ -178,7 +208,7 @@ class Tally:
             ],
             "imbalance": {key: round(self._imbalance.get(key, 1.0), 4) for key in ("start", "peak", "end")},
             "parallel_efficiency": round(self._cost_sum / spread, 4) if spread else 1.0,
-            "rebalances": [],
+            "rebalances": list(self._rebalances),
             "restarts": 0,
             "replication": round(sum(self.counts[t.id]["queries_in"] for t in evaluators) / queries, 4)
             if queries

@@ -1,0 +1,124 @@
+"""The centralised variant that the paper compares itself with (Figure 9b): statistics of every cell go to the balancer.
+
+Costs of cells are as in Equation 1. Queries are counted twice, at the first and at the last cell of each within its
+partition: that is as much as is needed to know how many overlap a band of cells. A count of the queries that overlap each
+cell would not tell, since one query overlaps many.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.rebalancing.aggregates import BandSums, Box, Ints
+from operators.rebalancing.operations import Operation
+from operators.rebalancing.partitions import Partitions
+from operators.rebalancing.policy import PolicySettings
+from operators.rebalancing.summaries import EvaluatorSummary, summary_of
+from operators.rebalancing.tornado import decide
+from partitioners.grid_plan import GridPlan
+from streams.errors import InputError
+
+__all__ = ["CellStatistics", "decide_centralised"]
+
+
+class CellLoad(Protocol):
+    """What an index counts by cell of the fine grid (`operators.indexes.Load`)."""
+
+    @property
+    def cells(self) -> Ints | None:
+        """Costs, queries by first cell and queries by last cell, each rows x columns; None where it does not count them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellStatistics:
+    """The workload of every cell of an evaluator's box under one plan; tables are rows x columns of the box.
+
+    Attributes:
+        worker: the evaluator.
+        version: the plan under which it was counted.
+        box: first column, first row, last column, last row.
+        cost: candidates examined for the objects in each cell (Equation 1).
+        starts: queries by the first column and row of theirs within the box.
+        ends: queries by the last column and row of theirs within the box.
+    """
+
+    worker: int
+    version: int
+    box: Box
+    cost: Ints
+    starts: Ints
+    ends: Ints
+
+    def __post_init__(self) -> None:
+        shape = (self.box[3] - self.box[1] + 1, self.box[2] - self.box[0] + 1)
+        for name in ("cost", "starts", "ends"):
+            if getattr(self, name).shape != shape:
+                raise InputError(
+                    f"'{name}' of the cells of {list(self.box)} is a table of {getattr(self, name).shape}, expected {shape}"
+                )
+
+    @classmethod
+    def empty(cls, plan: GridPlan, worker: int) -> "CellStatistics":
+        """Start counting for a worker's box under a plan."""
+        box = Partitions.of(plan).box(worker)
+        none = np.zeros((box[3] - box[1] + 1, box[2] - box[0] + 1), np.int64)
+        return cls(worker, plan.version, box, none, none, none)
+
+    @classmethod
+    def of_load(cls, load: CellLoad, plan: GridPlan, worker: int) -> "CellStatistics":
+        """Cut the cells that an index counts by down to a worker's box; queries that reach beyond it are cut off."""
+        if load.cells is None:
+            raise InputError("the index of an evaluator does not count by cell; make it so that it does")
+        box = Partitions.of(plan).box(worker)
+        x0, y0, x1, y1 = box
+        cost, starts, ends = load.cells
+        first = np.vstack([starts[: y0 + 1].sum(0, keepdims=True), starts[y0 + 1 : y1 + 1]])
+        first = np.hstack([first[:, : x0 + 1].sum(1, keepdims=True), first[:, x0 + 1 : x1 + 1]])
+        last = np.vstack([ends[y0:y1], ends[y1:].sum(0, keepdims=True)])
+        last = np.hstack([last[:, x0:x1], last[:, x1:].sum(1, keepdims=True)])
+        return cls(worker, plan.version, box, cost[y0 : y1 + 1, x0 : x1 + 1], first, last)
+
+    def with_objects(self, columns: Ints, rows: Ints, examined: Ints) -> "CellStatistics":
+        """Add the candidates that were examined for objects in these cells of the fine grid."""
+        return replace(self, cost=self.cost + self._counted(columns, rows, examined))
+
+    def with_queries(self, boxes: NDArray[np.integer], sign: int = 1) -> "CellStatistics":
+        """Count queries in (or out: -1), given as boxes of cells of the fine grid; all must overlap this box."""
+        low = np.maximum(boxes[:, :2], self.box[:2])
+        high = np.minimum(boxes[:, 2:], self.box[2:])
+        if (low > high).any():
+            raise InputError(f"a query does not overlap the box {list(self.box)} of the evaluator that counts it")
+        signs = np.full(len(boxes), sign)
+        return replace(
+            self,
+            starts=self.starts + self._counted(low[:, 0], low[:, 1], signs),
+            ends=self.ends + self._counted(high[:, 0], high[:, 1], signs),
+        )
+
+    def summary(self, plan: GridPlan, knots: int) -> EvaluatorSummary:
+        """Return what the evaluator would have summarised itself."""
+        box = Partitions.of(plan).box(self.worker)
+        if (self.box, self.version) != (box, plan.version):
+            raise InputError(
+                f"worker {self.worker} has counted cells of {list(self.box)} under plan {self.version}, but has "
+                f"{list(box)} under plan {plan.version}"
+            )
+        return summary_of(BandSums.of_cells(self.box, self.cost, self.starts, self.ends), plan, self.worker, knots)
+
+    def _counted(self, columns: NDArray[np.integer], rows: NDArray[np.integer], weights: Ints) -> Ints:
+        x0, y0, x1, y1 = self.box
+        if len(columns) and not (x0 <= columns.min() and columns.max() <= x1 and y0 <= rows.min() and rows.max() <= y1):
+            raise InputError(f"a cell outside the box {list(self.box)} of the evaluator that counts it")
+        table = np.zeros_like(self.cost)
+        np.add.at(table, (rows - y0, columns - x0), weights)
+        return table
+
+
+def decide_centralised(
+    statistics: Sequence[CellStatistics], plan: GridPlan, settings: PolicySettings
+) -> tuple[Operation, ...]:
+    """Decide as `tornado` does, on summaries that the balancer makes itself."""
+    return decide([cells.summary(plan, settings.knots) for cells in statistics], plan, settings)
