@@ -1,0 +1,90 @@
+"""What a rebalancing policy is: a pure function from statistics and a plan to operations.
+
+A policy sees nothing but its arguments: the same statistics, plan and settings give the same operations wherever and
+whenever they are looked at, so that every decision of a run can be replayed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, Protocol, TypeVar
+
+from operators.rebalancing.summaries import KNOTS, MAX_KNOTS
+from streams.errors import DeclarationError
+
+__all__ = ["MAX_OPERATIONS", "Decide", "Policy", "PolicySettings", "StatisticsKind"]
+
+#: A bound on the operations of a round.
+MAX_OPERATIONS = 1024
+
+S = TypeVar("S")
+P = TypeVar("P")
+O = TypeVar("O")  # noqa: E741 - statistics, plan, operation
+S_contra = TypeVar("S_contra", contravariant=True)
+P_contra = TypeVar("P_contra", contravariant=True)
+O_co = TypeVar("O_co", covariant=True)
+
+#: What evaluators send: summaries, statistics of every cell, or nothing.
+StatisticsKind = Literal["summaries", "cells", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """The knobs of a policy.
+
+    Attributes:
+        beta: what moving one query costs, in units of cost (the paper's beta; Equation 5).
+        operations: at most so many operations in one round; 0 leaves it to the policy (1 for `tornado-paper`).
+        threshold: nothing is done while the largest cost is less than this many times the mean.
+        minimal_cost: nothing is done while less than this was counted in all: too little to judge by.
+        gain: `tornado` takes no operation whose C_r is less than this share of the mean cost.
+        knots: how finely summaries tell where cost lies, as positions an axis; only `tornado` needs any.
+        seed: for policies that draw lots.
+    """
+
+    beta: float = 1.0
+    operations: int = 0
+    threshold: float = 1.1
+    minimal_cost: int = 1
+    gain: float = 0.02
+    knots: int = KNOTS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("beta", 0.0, float("inf")),
+            ("operations", 0, MAX_OPERATIONS),
+            ("threshold", 1.0, float("inf")),
+            ("minimal_cost", 0, 1 << 62),
+            ("gain", 0.0, 1.0),
+            ("knots", 0, MAX_KNOTS),
+            ("seed", 0, 1 << 62),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise DeclarationError(
+                    f"'{name}' of a rebalancing policy is {value}; expected {low} to {high}", (name,)
+                )
+
+
+class Decide(Protocol[S_contra, P_contra, O_co]):
+    """The function of a policy."""
+
+    def __call__(self, statistics: Sequence[S_contra], plan: P_contra, settings: PolicySettings) -> tuple[O_co, ...]:
+        """Return what is to be done, in this order; nothing where it is not worth it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy(Generic[S, P, O]):
+    """A policy by name.
+
+    Attributes:
+        name: its name in a declaration.
+        about: one line for a reader.
+        statistics: what its evaluators send.
+        decide: the decision.
+    """
+
+    name: str
+    about: str
+    statistics: StatisticsKind
+    decide: Decide[S, P, O]

@@ -1,0 +1,192 @@
+"""What an evaluator tells the balancer: a few numbers instead of its statistics (Tornado, Section 4.3).
+
+The balancer decides by overall costs. What it cannot know, the evaluator works out from its aggregates by row and column
+in O(m + n): where it would best be split, what each corner shift would move. `knots` go beyond the paper: the cost up to a
+few positions along each axis, from which the balancer knows what a shift of a border is worth before it decides.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from operators.rebalancing.aggregates import AXES, BandSums, Ints, LoadAggregates
+from operators.rebalancing.partitions import Partitions
+from partitioners.adjacency import Adjacency, Side, corner_strip, neighbours_of
+from partitioners.grid_plan import GridPlan
+from streams.errors import DeclarationError
+
+__all__ = [
+    "KNOTS",
+    "MAX_KNOTS",
+    "CornerShift",
+    "EvaluatorSummary",
+    "Knot",
+    "Split",
+    "best_split",
+    "split_at",
+    "summarize",
+    "summary_of",
+]
+
+#: Knots of an axis, unless told otherwise, and at most.
+KNOTS = 16
+MAX_KNOTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A cut of a partition in two.
+
+    Attributes:
+        axis: 0 cuts between columns, 1 between rows.
+        position: the last column or row of the low part.
+        low_cost, high_cost: the costs of the parts.
+        low_queries, high_queries: the queries of the parts; those that overlap both are counted in both.
+    """
+
+    axis: int
+    position: int
+    low_cost: int
+    high_cost: int
+    low_queries: int
+    high_queries: int
+
+    @property
+    def larger(self) -> int:
+        """The cost of the dearer part."""
+        return max(self.low_cost, self.high_cost)
+
+
+@dataclass(frozen=True, slots=True)
+class CornerShift:
+    """The strip that a neighbour at a corner can take over (Figure 3c); where it lies follows from the two boxes.
+
+    Attributes:
+        taker: the worker of the neighbour.
+        side: where the neighbour is.
+        cost, queries: those of the strip.
+    """
+
+    taker: int
+    side: Side
+    cost: int
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Knot:
+    """What lies on both sides of a position of an axis.
+
+    Attributes:
+        position: the last column or row of the low part.
+        low_cost: the cost of the low part; the other has the rest.
+        low_queries, high_queries: the queries of the parts.
+    """
+
+    position: int
+    low_cost: int
+    low_queries: int
+    high_queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorSummary:
+    """The workload of an evaluator under one plan.
+
+    Attributes:
+        worker: the evaluator.
+        version: the plan under which it was counted.
+        cost: its overall cost (Equation 2).
+        queries: its number of queries.
+        split: the split that divides the cost most evenly; None for a single cell.
+        corners: what each corner shift would move.
+        knots: by axis, ascending positions within the box; none where the policy does not ask for them.
+    """
+
+    worker: int
+    version: int
+    cost: int
+    queries: int
+    split: Split | None
+    corners: tuple[CornerShift, ...] = ()
+    knots: tuple[tuple[Knot, ...], tuple[Knot, ...]] = ((), ())
+
+
+def summarize(load: LoadAggregates, plan: GridPlan, worker: int, knots: int = KNOTS) -> EvaluatorSummary:
+    """Summarise what a worker's index has counted since the plan took effect, in O(m + n)."""
+    box = Partitions.of(plan).box(worker)
+    return summary_of(BandSums.of_load(load, box), plan, worker, knots)
+
+
+def summary_of(sums: BandSums, plan: GridPlan, worker: int, knots: int = KNOTS) -> EvaluatorSummary:
+    """Summarise the aggregates of a worker's box; at most so many knots an axis."""
+    if not 0 <= knots <= MAX_KNOTS:
+        raise DeclarationError(f"a summary of {knots} knots an axis; expected 0 to {MAX_KNOTS:,}")
+    return EvaluatorSummary(
+        worker,
+        plan.version,
+        sums.cost,
+        sums.queries,
+        best_split(sums),
+        _corners(sums, plan, Partitions.of(plan).number(worker)),
+        (_knots(sums, 0, knots), _knots(sums, 1, knots)),
+    )
+
+
+def best_split(sums: BandSums) -> Split | None:
+    """Return the split with the smallest difference in cost over both axes; None for a single cell.
+
+    The paper scans to the first position at or beyond half of the cost. Running sums only grow, so the best position is
+    that one or the one before it. Of equal splits, the one that fewest queries overlap on both sides is taken, then the
+    one between columns, then the first.
+    """
+    found: list[tuple[int, int, int, int, Split]] = []
+    for axis in AXES:
+        low = sums.costs[axis][1:-1]
+        half = int(np.searchsorted(2 * low, sums.cost))
+        for place in {min(max(place, 0), len(low) - 1) for place in (half - 1, half) if len(low)}:
+            split = split_at(sums, axis, sums.box[axis] + place)
+            uneven, both = abs(split.low_cost - split.high_cost), split.low_queries + split.high_queries
+            found.append((uneven, both, axis, split.position, split))
+    return min(found)[-1] if found else None
+
+
+def split_at(sums: BandSums, axis: int, position: int) -> Split:
+    """Return what a cut at a position divides."""
+    first, last = sums.box[axis], sums.box[axis + 2]
+    low = sums.band_cost(axis, first, position)
+    return Split(
+        axis,
+        position,
+        low,
+        sums.cost - low,
+        sums.band_queries(axis, first, position),
+        sums.band_queries(axis, position + 1, last),
+    )
+
+
+def _corners(sums: BandSums, plan: GridPlan, partition: int) -> tuple[CornerShift, ...]:
+    """Return what each corner shift would move: a band, so the aggregates tell exactly."""
+    found = []
+    for neighbour in neighbours_of(plan.boxes, partition):
+        if neighbour.adjacency is not Adjacency.CORNER:
+            continue
+        other = Partitions.box_of(plan, neighbour.partition)
+        strip, _, _ = corner_strip(sums.box, other, neighbour.side)
+        axis = 1 if neighbour.side in (Side.LEFT, Side.RIGHT) else 0
+        band = (axis, strip[axis], strip[axis + 2])
+        taker = int(plan.part_worker[neighbour.partition])
+        found.append(CornerShift(taker, neighbour.side, sums.band_cost(*band), sums.band_queries(*band)))
+    return tuple(found)
+
+
+def _knots(sums: BandSums, axis: int, count: int) -> tuple[Knot, ...]:
+    """Return positions that divide the cost of a box into `count` + 1 parts, as evenly as its columns or rows allow."""
+    low = sums.costs[axis][1:-1]
+    if len(low) <= count:
+        places: Ints = np.arange(len(low))
+    else:
+        marks = -(-sums.cost * np.arange(1, count + 1) // (count + 1))
+        places = np.unique(np.minimum(np.searchsorted(low, marks), len(low) - 1))
+    splits = [split_at(sums, axis, sums.box[axis] + place) for place in places.tolist()]
+    return tuple(Knot(split.position, split.low_cost, split.low_queries, split.high_queries) for split in splits)
