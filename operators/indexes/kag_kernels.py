@@ -6,7 +6,8 @@ directory   int32 by word: its first group, or -1
 groups      int32 rows of 32 bytes: postings, side, base, half width, half height, next group, size class, capacity
             or crowding.
             A group holds the postings of one word and one class of sizes. Side 1: a list of postings at base.
-            Otherwise a grid of side x side cells: its rows are in `cells` at base
+            Otherwise a grid of side x side cells: its rows are in `cells` at base. A posting that is taken out of a grid
+            leaves a hole, which the next posting of its cell fills; the size class has their number above its low bits
 cells       int32, one run of side + 2 for each row of a grid: capacity, then start of cell 0, 1, .., end of the last cell.
             The postings of a row are one run, cell after cell, so that neighbouring cells are read in one sweep
 state       int64: see the constants
@@ -38,10 +39,14 @@ STATE_SIZE = 8
 COUNT, SIDE, BASE, HALF_X, HALF_Y, NEXT, SIZE, CAPACITY = range(8)
 CROWDING = CAPACITY
 MOST_CROWDING = 2**31 - 1
+#: The bits of `groups[:, SIZE]` that are the size class; the number of holes is above them.
+SIZE_BITS = 5
 
 VERIFY = np.uint32(1 << 31)
 SLOT = np.uint32((1 << 31) - 1)
 LOW16 = np.uint32(0xFFFF)
+#: What a hole has for slot and `VERIFY`: no slot is that large. Its box is the last corner of the space, and nothing.
+HOLE = np.uint32(0xFFFFFFFF)
 SHIFT = np.uint32(16)
 
 #: Words below this have a tag of their own; the others share tags above it and are verified.
@@ -55,6 +60,9 @@ SIDES = np.array([1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 3
 TOGETHER = 32
 RUNS = 32768
 MOST_ROWS = 17 * 512
+
+#: A grid is laid out anew when it has one hole for so many postings.
+POSTINGS_PER_HOLE = 2
 
 #: Postings that a posting may find in its own cell on average before the grid grows finer.
 CROWDED = 12
@@ -137,6 +145,16 @@ def _centre(edge: Any) -> Int:
 
 
 @kernel
+def _size_class(g: Int, groups: Slots) -> Int:
+    return np.int64(groups[g, SIZE]) & ((1 << SIZE_BITS) - 1)
+
+
+@kernel
+def _holes(g: Int, groups: Slots) -> Int:
+    return np.int64(groups[g, SIZE]) >> SIZE_BITS
+
+
+@kernel
 def _best_side(count: Int, per_posting: float, size_class: Int, list_length: Int) -> Int:
     """Return the side for a group: enough cells for its postings, none smaller than a quarter of their regions."""
     if count <= list_length:
@@ -159,12 +177,13 @@ def _wanted_side(g: Int, groups: Slots, per_posting: float, most_per_posting: fl
     A grid grows with the number of postings; one whose postings crowd into few cells grows earlier, up to
     `most_per_posting` cells for each.
     """
-    side, count, size_class = np.int64(groups[g, SIDE]), np.int64(groups[g, COUNT]), np.int64(groups[g, SIZE])
+    side, count = np.int64(groups[g, SIDE]), np.int64(groups[g, COUNT])
+    size_class, holes = _size_class(g, groups), _holes(g, groups)
     if side == 1 and count < list_length:
         return side
     if side == 1 or count * per_posting > side * side:
         return max(side, _best_side(count + count // 2 + 1, per_posting, size_class, list_length))
-    if groups[g, CROWDING] > CROWDED * count and side * side < most_per_posting * count:
+    if groups[g, CROWDING] > CROWDED * (count + holes) and side * side < most_per_posting * count:
         return max(side, _best_side(2 * side * side, 1.0, size_class, 1))
     return side
 
@@ -202,9 +221,10 @@ def _gathered(g: Int, groups: Slots, cells: Slots, postings: Postings) -> Postin
         copied[:] = postings[base : base + groups[g, COUNT]]
         return copied
     for row in range(base, base + side * (side + 2), side + 2):
-        first, last = cells[row + 1], cells[row + 1 + side]
-        copied[count : count + last - first] = postings[first:last]
-        count += last - first
+        for place in range(cells[row + 1], cells[row + 1 + side]):
+            if postings[place, 2] != HOLE:
+                copied[count] = postings[place]
+                count += 1
     return copied
 
 
@@ -222,6 +242,7 @@ def _regrid(
         half_x = max(half_x, (np.int64(old[i, 0] >> SHIFT) + 1) >> 1)
         half_y = max(half_y, (np.int64(old[i, 1] >> SHIFT) + 1) >> 1)
     groups[g, HALF_X], groups[g, HALF_Y], groups[g, SIDE] = half_x, half_y, side
+    groups[g, SIZE] = _size_class(g, groups)
     if side == 1:
         block = _size_of(_class_of(max(count, 1)))
         base = _take_block(block, postings, free, state)
@@ -269,7 +290,7 @@ def _regrid(
 @kernel
 def _find_group(word: Int, size_class: Int, directory: Slots, groups: Slots) -> Int:
     g = np.int64(directory[word])
-    while g >= 0 and groups[g, SIZE] != size_class:
+    while g >= 0 and _size_class(g, groups) != size_class:
         g = np.int64(groups[g, NEXT])
     return g
 
@@ -343,21 +364,14 @@ def _place_in_row(row: Int, column: Int, side: Int, cells: Slots, postings: Post
 
 
 @kernel
-def _take_from_row(
-    row: Int, column: Int, side: Int, place: Int, cells: Slots, postings: Postings, free: Slots, state: Ints
-) -> None:
-    """Close the gap at a place; the reverse of `_place_in_row`."""
-    first = row + 1
-    for k in range(column, side):
-        end = np.int64(cells[first + k + 1]) - 1
-        cells[first + k + 1] = end
-        if end != place:
-            _copy(postings, end, place)
-        place = end
-    if cells[first + side] == cells[first]:
-        _give_block(cells[first], cells[row], postings, free, state)
-        for k in range(side + 2):
-            cells[row + k] = 0
+def _place_in_hole(g: Int, entry: Int, groups: Slots, cells: Slots, postings: Postings) -> Int:
+    """Return a hole of a cell and count it as filled, or -1."""
+    if _holes(g, groups) > 0:
+        for place in range(cells[entry], cells[entry + 1]):
+            if postings[place, 2] == HOLE:
+                groups[g, SIZE] -= 1 << SIZE_BITS
+                return np.int64(place)
+    return np.int64(-1)
 
 
 @kernel
@@ -426,9 +440,11 @@ def add(
         else:
             row = np.int64(groups[g, BASE]) + ((_centre(low_y) * side) >> 16) * (side + 2)
             column = (_centre(low_x) * side) >> 16
-            place = _place_in_row(row, column, side, cells, postings, free, state)
-            neighbours = np.int64(cells[row + 2 + column]) - cells[row + 1 + column] - 1
-            groups[g, CROWDING] = min(groups[g, CROWDING] + 2 * neighbours + 1, MOST_CROWDING)
+            place = _place_in_hole(g, row + 1 + column, groups, cells, postings)
+            if place < 0:
+                place = _place_in_row(row, column, side, cells, postings, free, state)
+                neighbours = np.int64(cells[row + 2 + column]) - cells[row + 1 + column] - 1
+                groups[g, CROWDING] = min(groups[g, CROWDING] + 2 * neighbours + 1, MOST_CROWDING)
         postings[place, 0] = low_x
         postings[place, 1] = low_y
         postings[place, 2] = np.uint32(slots[i]) | (VERIFY if verify[i] else np.uint32(0))
@@ -457,9 +473,10 @@ def discard(
         sparse = side > 1 and (
             2 * (count - 1) <= list_length or (count - 1) * 4 * max(2 * per_posting, most_per_posting) < side * side
         )
+        holed = side > 1 and (_holes(g, groups) + 1) * POSTINGS_PER_HOLE > count - 1
         state[NEED_POSTINGS] = 2 * count + side + 8
         state[NEED_CELLS] = side * (side + 2)
-        if sparse and (
+        if (sparse or holed) and (
             state[POSTINGS_TOP] + state[NEED_POSTINGS] > postings.shape[0]
             or state[CELLS_TOP] + state[NEED_CELLS] > cells.shape[0]
         ):
@@ -475,15 +492,15 @@ def discard(
             place = np.int64(cells[row + 1 + column])
             while postings[place, 2] & SLOT != np.uint32(slots[i]):
                 place += 1
-            neighbours = np.int64(cells[row + 2 + column]) - cells[row + 1 + column] - 1
-            groups[g, CROWDING] = max(groups[g, CROWDING] - 2 * neighbours - 1, 0)
-            _take_from_row(row, column, side, place, cells, postings, free, state)
+            postings[place, 0] = postings[place, 1] = LOW16
+            postings[place, 2], postings[place, 3] = HOLE, np.uint32(0)
+            groups[g, SIZE] += 1 << SIZE_BITS
         groups[g, COUNT] -= 1
         if count == 1:
             _empty_group(g, groups, cells, postings, free, free_cells, state)
             _close_group(words[i], g, directory, groups, state)
-        elif sparse:
-            smaller = _best_side(count - 1, per_posting, size_class, list_length)
-            if smaller < side:
+        elif sparse or holed:
+            smaller = min(_best_side(count - 1, per_posting, size_class, list_length), side) if sparse else side
+            if smaller < side or holed:
                 _regrid(g, smaller, groups, cells, postings, free, free_cells, state)
     return slots.shape[0]

@@ -28,6 +28,7 @@ _ONES = np.uint64(0x00000001_00000001)
 _NONE = np.uint64(0)
 _VERIFY = np.uint64(1 << 31)
 _SLOT = np.uint64((1 << 31) - 1)
+_HOLE = (1 << 31) - 1
 _LOW16 = np.uint64(0xFFFF)
 _SHIFT = np.uint64(16)
 _TAG, _TAG2 = np.uint64(32), np.uint64(48)
@@ -127,7 +128,9 @@ def _settle(
             slot = np.int64(rest & _SLOT)
             out[found] = slot
             if hit & (not certain):
-                hit = _fits(slot, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits, kw, pool, haversine)
+                hit = slot != _HOLE and _fits(
+                    slot, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits, kw, pool, haversine
+                )
             found += np.int64(hit)
         ends[i] = found
     return found

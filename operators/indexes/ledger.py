@@ -23,6 +23,8 @@ Slots = NDArray[np.int32]
 #: Slots over places of the hash: where it grows, and where it is put after growing.
 FULLEST, ROOMIEST = 0.8, 0.55
 _AHEAD = 12
+#: Places of the hash whose numbers are asked for ahead of time: most searches end within so many.
+_CLUSTER = 3
 _NO_CODES = np.empty(0, np.int32)
 
 
@@ -34,12 +36,23 @@ def _place(number: int, places: int) -> Any:
 
 
 @kernel
+def _hint(number_far: int, number_near: int, table: Slots, number: Any) -> None:
+    """Ask for the first place of a number far ahead, and for the numbers that a nearer one is compared with."""
+    size = table.shape[0]
+    prefetch(table, _place(number_far, size))
+    place = _place(number_near, size)
+    for near in range(place, min(place + _CLUSTER, size)):
+        if table[near] < 0:
+            break
+        prefetch(number, np.int64(table[near]))
+
+
+@kernel
 def _find(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -> None:
     size = table.shape[0]
     for i in range(numbers.shape[0]):
         if i + _AHEAD < numbers.shape[0]:
-            prefetch(table, _place(numbers[i + _AHEAD], size))
-            prefetch(number, table[_place(numbers[i + _AHEAD // 2], size)])
+            _hint(numbers[i + _AHEAD], numbers[i + _AHEAD // 2], table, number)
         place = _place(numbers[i], size)
         while table[place] >= 0 and number[table[place]] + base != numbers[i]:
             place = place + 1 if place + 1 < size else 0
@@ -63,8 +76,7 @@ def _withdraw(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -
     count = 0
     for i in range(numbers.shape[0]):
         if i + _AHEAD < numbers.shape[0]:
-            prefetch(table, _place(numbers[i + _AHEAD], size))
-            prefetch(number, table[_place(numbers[i + _AHEAD // 2], size)])
+            _hint(numbers[i + _AHEAD], numbers[i + _AHEAD // 2], table, number)
         hole = _place(numbers[i], size)
         while table[hole] >= 0 and number[table[hole]] + base != numbers[i]:
             hole = hole + 1 if hole + 1 < size else 0
@@ -75,7 +87,8 @@ def _withdraw(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -
         place = hole + 1 if hole + 1 < size else 0
         while table[place] >= 0:
             home = _place(number[table[place]] + base, size)
-            if (place - home + size) % size >= (place - hole + size) % size:
+            gone = place - hole if place >= hole else place - hole + size
+            if (place - home if place >= home else place - home + size) >= gone:
                 table[hole] = table[place]
                 hole = place
             place = place + 1 if place + 1 < size else 0

@@ -99,8 +99,9 @@ def _gather(slots: Slots, kw: Slots, pool: Slots, off: Slots, out: Slots) -> Non
 
 
 @kernel
-def _rows(slots: Slots, shape: Floats, kw: Slots, traits: NDArray[np.uint8], out: Floats) -> None:
-    """Copy the shapes of rows; the rest of the rows, which the caller needs next, is asked for as well."""
+def _rows(slots: Slots, shape: Floats, kw: Slots, traits: NDArray[np.uint8], out: Floats) -> bool:
+    """Copy the shapes of rows and tell whether all are rectangles; the words, needed next, are asked for as well."""
+    rectangles = True
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
             ahead = np.int64(slots[i + _AHEAD])
@@ -109,6 +110,31 @@ def _rows(slots: Slots, shape: Floats, kw: Slots, traits: NDArray[np.uint8], out
             prefetch(traits, ahead)
         for k in range(4):
             out[i, k] = shape[slots[i], k]
+        rectangles &= traits[slots[i]] & KIND == REGION_RECT
+    return rectangles
+
+
+@kernel
+def _first_words(slots: Slots, kw: Slots, traits: NDArray[np.uint8], out: Slots) -> bool:
+    """Copy the first word of each row and tell whether that is where all of them hang."""
+    one = True
+    for i in range(slots.shape[0]):
+        out[i] = kw[slots[i], 0]
+        one &= traits[slots[i]] & ANY == 0
+    return one
+
+
+@kernel
+def _bury(slots: Slots, kw: Slots, traits: NDArray[np.uint8], out: Slots) -> bool:
+    """Mark rows as dead, copy their words and tell whether these are all."""
+    short = True
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        traits[slot] |= DEAD
+        for k in range(3):
+            out[3 * i + k] = kw[slot, k]
+        short &= kw[slot, 2] >= -1
+    return short
 
 
 class QueryTable:
@@ -149,15 +175,12 @@ class QueryTable:
 
     def drop(self, slots: Slots) -> None:
         """Forget what withdrawn queries said; their rows are dead until `recycle`."""
-        rows = self.kw[slots]
-        if (rows[:, 2] < -1).any():
+        words = np.empty(3 * len(slots), np.int32)
+        if not _bury(slots, self.kw, self.traits, words):
             off, words = self.words_of(slots)
             lengths = np.diff(off)
             self._pool_garbage += int((lengths[lengths > 3] - 1).sum())
-            self.words.release(words)
-        else:
-            self.words.release(rows.ravel())
-        self.traits[slots] |= DEAD
+        self.words.release(words)
 
     def rearrange(self, slots: Slots) -> None:
         """Sort the words of queries by their frequencies as they are now; long queries keep their order."""
@@ -182,10 +205,10 @@ class QueryTable:
 
         A query hangs on its first word, or on each where any will do; as many postings as queries are one for each.
         """
+        places, words = np.arange(len(slots)), np.empty(len(slots), np.int32)
+        if _first_words(slots, self.kw, self.traits, words):
+            return places, words
         either = np.flatnonzero(self.traits[slots] & ANY)
-        places = np.arange(len(slots))
-        if not len(either):
-            return places, np.ascontiguousarray(self.kw[slots, 0])
         off, words = self.words_of(slots[either])
         single = np.delete(places, either)
         places = np.concatenate([single, np.repeat(either, np.diff(off))])
@@ -194,7 +217,8 @@ class QueryTable:
     def bounds(self, slots: Slots) -> Floats:
         """Return a box for each query that contains every point it can match."""
         shape = np.empty((len(slots), 4))
-        _rows(slots, self.shape, self.kw, self.traits, shape)
+        if _rows(slots, self.shape, self.kw, self.traits, shape):
+            return shape
         return region_box(self.traits[slots] & KIND, shape, self.space, self.metric)
 
     def batch(self, slots: Slots) -> QueryBatch:

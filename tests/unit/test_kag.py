@@ -10,10 +10,12 @@ from operators.indexes import make_range_index
 from operators.indexes.kag_kernels import (
     CELLS_TOP,
     COUNT,
+    POSTINGS_PER_HOLE,
     POSTINGS_TOP,
     SIDE,
     UNUSED,
     _class_of,
+    _holes,
     _size_of,
 )
 from operators.indexes.quanta import places_in_quanta
@@ -96,6 +98,37 @@ def test_blocks_are_used_again_under_churn():
     assert tops[-1][0] <= 1.1 * tops[9][0]
     assert tops[-1][1] == tops[9][1]
     assert 0 <= state[UNUSED] < state[POSTINGS_TOP]
+
+
+def test_holes_of_a_grid_match_nothing_and_are_filled_again():
+    """A posting taken out of a grid leaves a hole: no object finds it, and the next posting of the cell takes its place."""
+    index = make_range_index("kag", SPACE)
+    queries = [PlainQuery(n, REGION_RECT, (0.99, 0.99, 1.0, 1.0), frozenset([1])) for n in range(30)]
+    index.insert(query_batch([*queries, *squares(range(30, 600), 1)]))
+    structure, corner = index._structure, object_batch([PlainObject(1.0, 1.0, frozenset([1]))])
+    top = int(structure._state[POSTINGS_TOP])
+    for _ in range(40):
+        index.remove(np.arange(0, 30, 3))
+        assert _holes(0, structure._groups) == 10
+        assert pairs_of(index.match(corner)) == [(0, n) for n in range(30) if n % 3]
+        index.insert(query_batch(queries[::3]))
+        assert _holes(0, structure._groups) == 0
+        assert len(index.match(corner)) == 30
+    assert structure._state[POSTINGS_TOP] == top
+
+
+def test_grid_with_many_holes_is_laid_out_anew():
+    """Holes never outgrow their share of the postings, so objects do not read the past."""
+    index = make_range_index("kag", SPACE)
+    index.insert(query_batch(squares(range(4000), 1)))
+    most = 0
+    for start in range(0, 3900, 10):
+        index.remove(np.arange(start, start + 10))
+        [(count, _)] = groups_of(index)
+        holes = int(_holes(0, index._structure._groups))
+        assert holes * POSTINGS_PER_HOLE <= count
+        most = max(most, holes)
+    assert most > 500
 
 
 def test_words_beyond_the_exact_tags_are_verified():
