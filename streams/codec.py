@@ -2,18 +2,21 @@
 
     byte 0        version
     bytes 1..4    length of the header, little-endian
-    header        msgpack: [meta, [[stream, type, [[column, kind, rows], ...]], ...]]
-    buffers       in the order of the header, each at a multiple of 8 bytes from the start
+    header        msgpack: [meta, [[stream, type, kinds of its identifiers, sizes of its buffers], ...]]
+    buffers       in the order of the columns, each at a multiple of 8 bytes from the start
 
-A column's kind is a numpy type (``<i8``; ``<f8:4`` for rows of four), ``ids:...`` (int64 values, or Arrow offsets and
-UTF-8 bytes) or ``any`` (msgpack). Decoding copies nothing: the arrays look into the message. Sizes, types and offsets
-are checked before anything is read through them, because the kernels behind have no bounds checks.
+A type of batch says which columns it has and of which numpy type; identifiers are int64 values, or Arrow offsets and UTF-8
+bytes. Plain tuples have columns of any kind, so these say it themselves, in place of the identifiers' kinds:
+[stream, ``TupleBatch``, [[column, kind, rows], ...], sizes], a kind being a numpy type (``<i8``; ``<f8:4`` for rows of
+four), ``ids:...`` or ``any`` (msgpack). Decoding copies nothing: the arrays look into the message. Sizes, types and
+offsets are checked before anything is read through them, because the kernels behind have no bounds checks.
 """
 
 import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import fields as dataclass_fields
+from itertools import accumulate
 from typing import Any
 
 import msgpack
@@ -29,28 +32,35 @@ from streams.batches import (
     QueryBatch,
     RejectBatch,
     TupleBatch,
-    plain_columns,
 )
 from streams.columns import Ids
 from streams.errors import CodecError
 
 __all__ = ["VERSION", "Buffers", "decode", "encode", "size_of", "unpack_plain"]
 
-VERSION = 1
+VERSION = 2
 
 #: The types of batch that may cross the wire, by name.
 WIRE_TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls for cls in (ObjectBatch, QueryBatch, MatchBatch, AnswerBatch, RejectBatch)
 }
-_COLUMN_NAMES = {name: tuple(field.name for field in dataclass_fields(cls)) for name, cls in WIRE_TYPES.items()}
-#: The types of the columns of each batch, so that no kernel meets another.
-_EXPECTED: dict[str, dict[str, Any]] = {
-    name: {
-        column: value.dtype if isinstance(value := getattr(cls.empty(), column), np.ndarray) else Ids
-        for column in _COLUMN_NAMES[name]
-    }
-    for name, cls in WIRE_TYPES.items()
+_RAGGED = {
+    name: {column for off, values in cls.RAGGED for column in (off, *values)} for name, cls in WIRE_TYPES.items()
 }
+
+
+def _layout(name: str, cls: type[Any]) -> tuple[tuple[str, Any, int, bool], ...]:
+    """Return the columns of a batch: name, numpy type (none: identifiers), values a row, and whether each row has one."""
+    empty, columns = cls.empty(), []
+    for column in (field.name for field in dataclass_fields(cls)):
+        value = getattr(empty, column)
+        array = isinstance(value, np.ndarray)
+        width = value.shape[1] if array and value.ndim == 2 else 1
+        columns.append((column, value.dtype.newbyteorder("<") if array else None, width, column not in _RAGGED[name]))
+    return tuple(columns)
+
+
+_LAYOUTS = {name: _layout(name, cls) for name, cls in WIRE_TYPES.items()}
 _PREFIX = struct.Struct("<BI")
 _DTYPES = {
     code: np.dtype(code) for code in ("<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "<f8", "<f4", "|b1")
@@ -86,18 +96,26 @@ def _raw(array: Any) -> bytes | memoryview:
     return memoryview(contiguous).cast("B")
 
 
+def _id_buffers(name: str, column: Any) -> list[bytes | memoryview]:
+    if not isinstance(column, Ids):
+        raise CodecError(f"column '{name}' has no identifiers but {type(column).__name__}")
+    values = column.values
+    if column.kind == "int":
+        if values.dtype != np.int64:
+            raise CodecError(f"column '{name}' has identifiers of type {values.dtype}, expected int64")
+        return [_raw(values)]
+    _, offsets, data = values.buffers()
+    n = len(values)
+    if n == 0 or offsets is None:
+        return [bytes(4), b""]
+    off = np.frombuffer(offsets, np.int32, n + 1, values.offset * 4)
+    return [_raw(off - off[0]), memoryview(data)[off[0] : off[-1]] if data is not None else b""]
+
+
 def _column_buffers(name: str, column: Any) -> tuple[list[Any], list[bytes | memoryview]]:
+    """Return what a column of plain tuples says of itself, and its buffers."""
     if isinstance(column, Ids):
-        if column.kind == "int":
-            return [name, "ids:int", len(column)], [_raw(column.values)]
-        values = column.values
-        _, offsets, data = values.buffers()
-        n = len(values)
-        if n == 0 or offsets is None:
-            return [name, f"ids:{column.kind}", n], [bytes(4), b""]
-        off = np.frombuffer(offsets, np.int32, n + 1, values.offset * 4)
-        text = memoryview(data)[off[0] : off[-1]] if data is not None else b""
-        return [name, f"ids:{column.kind}", n], [_raw(off - off[0]), text]
+        return [name, f"ids:{column.kind}", len(column)], _id_buffers(name, column)
     if isinstance(column, list):
         return [name, "any", len(column)], [msgpack.packb(column)]
     code = _CODES.get(column.dtype)
@@ -107,26 +125,40 @@ def _column_buffers(name: str, column: Any) -> tuple[list[Any], list[bytes | mem
     return [name, kind, len(column)], [_raw(column)]
 
 
+def _batch_buffers(kind: str, batch: Batch) -> tuple[list[Any], list[bytes | memoryview]]:
+    """Return the kinds of identifiers of a batch, and the buffers of all its columns."""
+    kinds: list[Any] = []
+    raws: list[bytes | memoryview] = []
+    for name, dtype, width, _ in _LAYOUTS[kind]:
+        column = getattr(batch, name)
+        if dtype is None:
+            raws += _id_buffers(name, column)
+            kinds.append(column.kind)
+        elif getattr(column, "dtype", None) != dtype or column.ndim != (2 if width > 1 else 1):
+            found = getattr(column, "dtype", type(column).__name__)
+            raise CodecError(f"column '{name}' of a {kind} has type {found}, expected {dtype}")
+        else:
+            raws.append(_raw(column))
+    return kinds, raws
+
+
 def encode(parts: Sequence[Part], meta: Any = None) -> Buffers:
     """Return the buffers of one message: batches by stream, and a little metadata that msgpack knows."""
     head: list[Any] = []
     body: Buffers = []
     for stream, batch in parts:
+        kind = type(batch).__name__
         if isinstance(batch, TupleBatch):
-            kind, named = "TupleBatch", list(zip(batch.fields, batch.columns, strict=True))
+            columns = [_column_buffers(*pair) for pair in zip(batch.fields, batch.columns, strict=True)]
+            kinds, raws = [entry for entry, _ in columns], [raw for _, some in columns for raw in some]
         else:
-            kind = type(batch).__name__
-            named = [(name, getattr(batch, name)) for name in _COLUMN_NAMES[kind]]
-        columns = []
-        for name, column in named:
-            entry, raws = _column_buffers(name, column)
-            entry.append([len(raw) for raw in raws])
-            columns.append(entry)
-            for raw in raws:
-                body.append(raw)
-                if pad := _padded(len(raw)):
-                    body.append(_PADDING[:pad])
-        head.append([stream, kind, columns])
+            kinds, raws = _batch_buffers(kind, batch)
+        sizes = list(map(len, raws))
+        head.append([stream, kind, kinds, sizes])
+        for raw, size in zip(raws, sizes, strict=True):
+            body.append(raw)
+            if size & 7:
+                body.append(_PADDING[size & 7 :])
     header = msgpack.packb([meta, head])
     pad = _padded(_PREFIX.size + len(header))
     return [_PREFIX.pack(VERSION, len(header)) + header + _PADDING[:pad], *body]
@@ -148,21 +180,17 @@ def decode(data: bytes | bytearray | memoryview) -> tuple[Any, list[Part]]:
         meta, head = unpack_plain(view[_PREFIX.size : start])
         position = start + _padded(start)
         parts: list[Part] = []
-        for stream, kind, columns in head:
-            named: dict[str, Any] = {}
-            for name, code, rows, sizes in columns:
-                raws = []
-                for size in sizes:
-                    if not 0 <= size <= len(view) - position:
-                        raise CodecError(f"column '{name}' is cut off: {size} bytes announced")
-                    raws.append(view[position : position + size])
-                    position += size + _padded(size)
-                if type(name) is not str or type(rows) is not int or rows < 0:
-                    raise CodecError(f"column {name!r:.60} announces {rows!r:.60} rows")
-                named[name] = _decode_column(name, code, rows, raws)
+        for stream, kind, kinds, sizes in head:
             if not isinstance(stream, str | int):
                 raise CodecError(f"a batch for the stream {stream!r:.60}, expected a name or a number")
-            parts.append((stream, _decode_batch(kind, named)))
+            starts = list(accumulate([size + (-size & 7) for size in sizes], initial=position))
+            position = starts.pop()
+            if min(sizes, default=0) < 0 or position > len(view):
+                raise CodecError(
+                    f"a batch of type {kind!r:.60} is cut off: columns of {sizes!r:.200} bytes are announced"
+                )
+            decode_batch = _decode_tuples if kind == "TupleBatch" else _decode_batch
+            parts.append((stream, decode_batch(kind, kinds, view, list(zip(starts, sizes, strict=True)))))
     except CodecError:
         raise
     except Exception as error:  # whatever a broken header trips over: it is one and the same fault
@@ -183,31 +211,55 @@ def unpack_plain(raw: bytes | memoryview, **options: Any) -> Any:
     return msgpack.unpackb(raw, **({"strict_map_key": False, "max_ext_len": 0} | options))
 
 
+def _decode_tuples(_kind: str, entries: list[Any], view: memoryview, places: list[tuple[int, int]]) -> TupleBatch:
+    left = iter([view[position : position + size] for position, size in places])
+    named = {}
+    for name, code, rows in entries:
+        if type(name) is not str or type(rows) is not int or rows < 0:
+            raise CodecError(f"column {name!r:.60} announces {rows!r:.60} rows")
+        raws = [next(left) for _ in range(2 if code in ("ids:text", "ids:json") else 1)]
+        named[name] = _decode_column(name, code, rows, raws)
+    if len({len(column) for column in named.values()}) > 1:
+        raise CodecError("a tuple batch has columns of different lengths")
+    return TupleBatch(tuple(named), tuple(named.values()))
+
+
 def _decode_column(name: str, code: str, rows: int, raws: list[memoryview]) -> Any:
     if code == "any":
         values = unpack_plain(raws[0])
         if not isinstance(values, list) or len(values) != rows:
             raise CodecError(f"column '{name}' is not a list of {rows} values")
         return values
-    if code == "ids:int":
-        return Ids("int", np.frombuffer(raws[0], np.int64, rows))
-    if code in ("ids:text", "ids:json"):
-        off, text = np.frombuffer(raws[0], np.int32, rows + 1), raws[1]
-        _check_offsets(name, off, len(text))
-        values = pa.StringArray.from_buffers(rows, pa.py_buffer(raws[0]), pa.py_buffer(text))
-        values.validate(full=True)
-        if code == "ids:json":
-            _check_json(name, values)
-        return Ids("text" if code == "ids:text" else "json", values)
     base, _, width = code.partition(":")
+    if base == "ids":
+        ids = _decode_ids(name, width, raws)
+        if len(ids) != rows:
+            raise CodecError(f"column '{name}' has {len(ids)} identifiers, expected {rows}")
+        return ids
     dtype = _DTYPES[base]
     if width and int(width) < 1:
         raise CodecError(f"column '{name}' has rows of {width} values")
     count = rows * int(width or 1)
     if len(raws[0]) != count * dtype.itemsize:
         raise CodecError(f"column '{name}' has {len(raws[0])} bytes, expected {count * dtype.itemsize}")
-    array = np.frombuffer(raws[0], dtype, count) if count else np.empty(0, dtype)
+    array = np.frombuffer(raws[0], dtype, count)
     return array.reshape(rows, int(width)) if width else array
+
+
+def _decode_ids(name: str, kind: str, raws: Sequence[memoryview]) -> Ids:
+    if kind == "int":
+        if len(raws[0]) % 8:
+            raise CodecError(f"column '{name}' has {len(raws[0])} bytes, expected a multiple of 8")
+        return Ids("int", np.frombuffer(raws[0], np.int64, len(raws[0]) // 8))
+    if kind not in ("text", "json"):
+        raise CodecError(f"column '{name}' has identifiers of kind {kind!r:.60}, expected int, text or json")
+    off, text = np.frombuffer(raws[0], np.int32), raws[1]
+    _check_offsets(name, off, len(text))
+    values = pa.StringArray.from_buffers(len(off) - 1, pa.py_buffer(raws[0]), pa.py_buffer(text))
+    values.validate(full=True)
+    if kind == "json":
+        _check_json(name, values)
+    return Ids("text" if kind == "text" else "json", values)
 
 
 def _check_json(name: str, values: Any) -> None:
@@ -218,34 +270,40 @@ def _check_json(name: str, values: Any) -> None:
 
 
 def _check_offsets(name: str, off: Any, size: int) -> None:
-    if len(off) == 0 or off[0] != 0 or off[-1] != size or (off[1:] < off[:-1]).any():
+    if len(off) == 0 or off[0] != 0 or off[-1] != size or np.count_nonzero(off[1:] < off[:-1]):
         raise CodecError(f"column '{name}' has offsets that do not fit its {size} values")
 
 
-def _decode_batch(kind: str, named: dict[str, Any]) -> Batch:
-    if kind == "TupleBatch":
-        if len({len(column) for column in named.values()}) > 1:
-            raise CodecError("a tuple batch has columns of different lengths")
-        return TupleBatch(tuple(named), tuple(named.values()))
+def _decode_batch(kind: str, id_kinds: list[Any], view: memoryview, places: list[tuple[int, int]]) -> Batch:
     if kind not in WIRE_TYPES:
-        raise CodecError(f"unknown type of batch '{kind}'")
+        raise CodecError(f"unknown type of batch {kind!r:.60}")
+    left, kinds = iter(places), iter(id_kinds)
+    named: dict[str, Any] = {}
+    column: Any
+    rows = -1
+    for name, dtype, width, plain in _LAYOUTS[kind]:
+        position, size = next(left)
+        if dtype is None:
+            id_kind = next(kinds)
+            spans = [(position, size)] if id_kind == "int" else [(position, size), next(left)]
+            column = named[name] = _decode_ids(name, id_kind, [view[start : start + length] for start, length in spans])
+        else:
+            count, rest = divmod(size, dtype.itemsize)
+            if rest or count % width:
+                raise CodecError(f"column '{name}' of a {kind} has {size} bytes, which are no rows of {dtype}")
+            array = np.frombuffer(view, dtype, count, position)
+            column = named[name] = array if width == 1 else array.reshape(-1, width)
+        if plain:
+            rows = len(column) if rows < 0 else rows
+            if len(column) != rows:
+                raise CodecError(f"a {kind} has columns of different lengths")
+    if next(left, None) or next(kinds, None):
+        raise CodecError(f"a {kind} with more columns than it has")
     batch: Batch = WIRE_TYPES[kind](**named)
     assert not isinstance(batch, TupleBatch)
-    for name, expected in _EXPECTED[kind].items():
-        if expected is Ids:
-            if not isinstance(named[name], Ids):
-                raise CodecError(f"column '{name}' of a {kind} has no identifiers")
-            continue
-        found = getattr(named[name], "dtype", None)
-        if found != expected or np.ndim(named[name]) != (2 if name == "shape" else 1):
-            raise CodecError(f"column '{name}' of a {kind} has type {found}, expected {expected}")
-    rows = len(batch)
     for off_name, value_names in batch.RAGGED:
         for name in value_names:
             _check_offsets(off_name, named[off_name], len(named[name]))
         if len(named[off_name]) != rows + 1:
             raise CodecError(f"a {kind} has {rows} rows but {len(named[off_name])} offsets")
-    for name in plain_columns(type(batch)):
-        if len(named[name]) != rows:
-            raise CodecError(f"a {kind} has columns of different lengths")
     return batch
