@@ -101,7 +101,7 @@ class ObjectFileSpout(_FileSpout):
         """Open the files."""
         self._context = context
         self._wants_words = bool(context.targets.get("words"))
-        self._encoder = Encoder(_vocabulary(context), track_words=self._wants_words)
+        self._encoder = Encoder(_vocabulary(context), track_words=self._wants_words, remember=context.limits.words)
         self._emitted = 0
         self._ahead = ReadAhead(self._chunks(), ObjectBatch.empty())
 
@@ -115,6 +115,7 @@ class ObjectFileSpout(_FileSpout):
             watermark=watermark,
             share=(self._context.index, self._context.parallelism),
             dynamic=self.dynamic,
+            limits=self._context.limits,
         )
         return injected_objects(chunks, self._context.injections, self._context.space, self._encoder)
 
@@ -132,9 +133,15 @@ class ObjectFileSpout(_FileSpout):
         self._emit_rejects(emit)
         if self._wants_words and (words := self._encoder.new_words()):
             emit.batch(TupleBatch.of(("id", "word"), words), "words")
-        _tell(emit, int(self._ahead.rows.ts[coming - 1]) if coming else FOREVER, self._last)
-        emit.watermark = self._last if coming else max([self._last, *_told(inputs, "last")])
-        return coming > 0
+        more = coming > 0 or self._reads_on()
+        next_time = int(self._ahead.rows.ts[coming - 1]) if coming else self._last if more else FOREVER
+        _tell(emit, next_time, self._last)
+        emit.watermark = self._last if more else max([self._last, *_told(inputs, "last")])
+        return more
+
+    def _reads_on(self) -> bool:
+        """Tell whether there may be more objects, though none is at hand: so far there were only rejects."""
+        return not self._ahead.ended and (self.limit is None or self._emitted < self.limit)
 
     def _next_rows(self) -> int:
         """Return how many rows the next epoch may have, and see that they are read."""
@@ -180,8 +187,8 @@ class QueryFileSpout(_FileSpout):
     def open(self, context: TaskContext) -> None:
         """Open the files."""
         self._context = context
-        self._encoder = Encoder(_vocabulary(context))
-        self._ledger = QueryLedger()
+        self._encoder = Encoder(_vocabulary(context), remember=context.limits.words)
+        self._ledger = QueryLedger(context.limits.live_queries)
         self._paced = bool(context.targets.get("clock"))
         self._ahead = ReadAhead(iter(self._injected()), QueryBatch.empty())
 
@@ -190,7 +197,7 @@ class QueryFileSpout(_FileSpout):
         context = self._context
         self._merged = InjectedQueries(
             lambda: self._chunks(self._ledger, skip, watermark),
-            lambda: self._chunks(QueryLedger()),
+            lambda: self._chunks(QueryLedger(context.limits.live_queries)),
             context.injections,
             context.space,
             taken,
@@ -208,6 +215,7 @@ class QueryFileSpout(_FileSpout):
             chunk_rows=min(max(self._context.epoch_queries, SMALLEST_CHUNK), LARGEST_CHUNK),
             skip=skip,
             watermark=watermark,
+            limits=self._context.limits,
         )
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
@@ -225,11 +233,19 @@ class QueryFileSpout(_FileSpout):
         if self._context.index == 0:
             self._emit_rejects(emit)
         self._ahead.rejects.clear()
-        more = len(self._ahead.rows) > 0
-        delivered = int(self._ahead.rows.ts[0]) - 1 if more else FOREVER
+        more = len(self._ahead.rows) > 0 or not self._ahead.ended
+        delivered = self._delivered()
         _tell(emit, delivered, self._last)
         emit.watermark = delivered
         return more
+
+    def _delivered(self) -> int:
+        """Return up to which time all operations are delivered."""
+        if len(self._ahead.rows):
+            return int(self._ahead.rows.ts[0]) - 1
+        if self._ahead.ended:
+            return FOREVER
+        return NEVER if self._ahead.watermark is None else self._ahead.watermark - 1
 
     def _share(self, queries: QueryBatch) -> QueryBatch:
         """Return this task's part: every task reads all operations, because each must know which ids are taken."""

@@ -13,6 +13,7 @@ from partitioners.plan import Plan
 from streams.batches import Batch, TupleBatch, tuple_rows
 from streams.geometry import Metric, Rect
 from streams.injection import Injection
+from streams.read_limits import DEFAULT_LIMITS, ReadLimits
 
 __all__ = ["Bolt", "Emitter", "Epoch", "Inputs", "Spout", "TaskContext", "Tuple"]
 
@@ -79,6 +80,7 @@ class TaskContext:
         component: the component's name; the task is number `index` of `parallelism`.
         targets: for each output stream, the components that read it with their parallelism, for direct emitters.
         vocabulary: the folder of a prepared data set, whose word statistics the topology uses.
+        limits: what spouts that read files take at most.
         answers: the kinds of query that this topology answers, such as ``continuous range``; none: not known.
         injections: hotspots that the spouts put into their input.
         plan: who gets what, for routers, and for evaluators whose plan may bring a pair together twice.
@@ -99,6 +101,7 @@ class TaskContext:
     epoch_ms: int | None = None
     epoch_feedback: int = 1
     vocabulary: Path | None = None
+    limits: ReadLimits = DEFAULT_LIMITS
     answers: frozenset[str] = frozenset()
     injections: tuple[Injection, ...] = ()
     plan: Plan | None = None

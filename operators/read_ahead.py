@@ -10,6 +10,9 @@ from streams.batches import ObjectBatch, QueryBatch, RejectBatch
 
 __all__ = ["Chunk", "ReadAhead"]
 
+#: After so many records that cannot be used a spout emits them, even where there is nothing else to emit.
+MOST_REFUSED = 65_536
+
 B = TypeVar("B", ObjectBatch, QueryBatch)
 
 
@@ -30,7 +33,7 @@ class Chunk(Protocol):
 
 
 class ReadAhead(Generic[B]):
-    """A buffer in front of a reader. It holds the rows asked for, and at most a chunk more.
+    """A buffer in front of a reader. It holds the rows asked for, and at most a chunk more; the same of rejects.
 
     Attributes:
         rows: accepted rows that were not taken yet.
@@ -49,13 +52,18 @@ class ReadAhead(Generic[B]):
         self.ended = False
 
     def fill(self, rows: int) -> None:
-        """Read until so many rows are here or the input has ended."""
-        while len(self.rows) < rows and not self.ended:
+        """Read until so many rows are here, the input has ended, or so many records were refused that they must go on.
+
+        All tasks that share an input count all refused records, not only their own, so they stop at the same place.
+        """
+        refused = 0
+        while len(self.rows) < rows and not self.ended and refused < MOST_REFUSED:
             chunk = next(self._chunks, None)
             if chunk is None:
                 self.ended = True
                 return
             self.records += chunk.records
+            refused += max(chunk.records - len(chunk.batch), 0)
             if len(chunk.rejects):
                 self.rejects.append(chunk.rejects)
             if len(chunk.batch):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from streams.columns import Ints
 from streams.errors import InputError, did_you_mean
+from streams.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.record_kernels import AT, AT_FIELD, BEGIN, BLANK, FIRST_LINE, IN_QUOTES, STATE, cut_records
 
 __all__ = [
@@ -37,32 +38,6 @@ Format = Literal["jsonl", "csv", "parquet"]
 _FORMATS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True)
-class ReadLimits:
-    """What a reader takes at most. A record beyond a limit is rejected; a file beyond one cannot be used at all.
-
-    Attributes:
-        line_bytes: the bytes of one record of a text file; also of one text, and of the keywords, of a Parquet row.
-        keywords: the keywords of one object or query.
-        id_bytes: the bytes of one id, in UTF-8 or in digits.
-        columns: the columns of a table.
-        row_group_values: the values of one column in one row group of a Parquet file.
-        live_queries: the queries that live at a time; further ones are rejected.
-        words: how many words an encoder remembers the ids of before it starts afresh.
-    """
-
-    line_bytes: int = 16 << 20
-    keywords: int = 65_536
-    id_bytes: int = 4_096
-    columns: int = 10_000
-    row_group_values: int = 1 << 27
-    live_queries: int = 50_000_000
-    words: int = 2_000_000
-
-
-DEFAULT_LIMITS = ReadLimits()
 
 
 @dataclass(frozen=True, slots=True)

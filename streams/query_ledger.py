@@ -12,11 +12,9 @@ import numpy as np
 from streams.batches import FOREVER
 from streams.errors import DeclarationError
 from streams.faults import shown
+from streams.read_limits import DEFAULT_LIMITS
 
-__all__ = ["MAX_LIVE_QUERIES", "QueryLedger"]
-
-#: How many queries may live at a time; further ones are rejected.
-MAX_LIVE_QUERIES = 50_000_000
+__all__ = ["QueryLedger"]
 
 _FIRST_PURGE = 1_024
 _INT64 = range(-(2**63), 2**63)
@@ -25,7 +23,7 @@ _INT64 = range(-(2**63), 2**63)
 class QueryLedger:
     """Live queries by id, each with the number of its registration and its end (exclusive)."""
 
-    def __init__(self, limit: int = MAX_LIVE_QUERIES) -> None:
+    def __init__(self, limit: int = DEFAULT_LIMITS.live_queries) -> None:
         if limit < 1:
             raise DeclarationError(f"a ledger of at most {limit} queries cannot take any; expected at least 1")
         self._limit = limit
@@ -45,7 +43,7 @@ class QueryLedger:
         if len(self._entries) >= min(self._purge_at, self._limit) and entry is None:
             self._purge(ts)
             if len(self._entries) >= self._limit:
-                return f"{self._limit} queries live already, which is the limit"
+                return f"{self._limit} queries live already, which is the limit (topology.limits.live_queries)"
         self._entries[name] = (number, end)
         self._first_end = min(self._first_end, end)
         return None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from streams.columns import Ints, Offsets
 from streams.errors import InputError, RunError
+from streams.read_limits import DEFAULT_LIMITS
 from streams.tokens import is_keyword
 from streams.word_table import WordTable, distinct_rows
 
@@ -24,9 +25,6 @@ __all__ = ["UNSEEN_BASE", "Encoder", "Vocabulary", "unseen_id"]
 #: Ids at or above this belong to words that the prepared vocabulary does not have.
 UNSEEN_BASE = 1 << 62
 _DROPPED = -1
-
-#: How many words an encoder remembers before it starts afresh; a bound on memory, not on the number of words.
-MAX_REMEMBERED_WORDS = 2_000_000
 
 #: Keywords longer than this are looked up anew each time.
 _LONGEST_REMEMBERED = 256
@@ -105,7 +103,7 @@ class Encoder:
         vocabulary: Vocabulary | None = None,
         *,
         track_words: bool = False,
-        remember: int = MAX_REMEMBERED_WORDS,
+        remember: int = DEFAULT_LIMITS.words,
     ) -> None:
         self.vocabulary = vocabulary or Vocabulary()
         self._ranks = {word: rank for rank, word in enumerate(self.vocabulary.words)}

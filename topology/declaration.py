@@ -1,13 +1,14 @@
 """What a topology is, said once: frozen values that the builder and TOML both make and that every runtime reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from streams.errors import DeclarationError
 from streams.geometry import Metric, Rect
 from streams.injection import Injection
+from streams.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.window import Window
 
 __all__ = [
@@ -27,7 +28,7 @@ UNIT_SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 
 
 def _at_least(name: str, value: float | None, least: float) -> None:
-    if value is not None and value < least:
+    if value is not None and not value >= least:  # so that NaN is none
         raise DeclarationError(f"{name} = {value}, expected at least {least}")
 
 
@@ -58,16 +59,30 @@ class Limits:
         frame_bytes: the largest message between two tasks.
         drain_epochs: how many epochs feedback may go on after the input has ended.
         collected: how many results a collecting sink keeps.
+
+    The others are those of `streams.read_limits.ReadLimits`.
     """
 
     frame_bytes: int = 1 << 30
     drain_epochs: int = 1_000
     collected: int = 10_000_000
+    line_bytes: int = DEFAULT_LIMITS.line_bytes
+    keywords: int = DEFAULT_LIMITS.keywords
+    id_bytes: int = DEFAULT_LIMITS.id_bytes
+    columns: int = DEFAULT_LIMITS.columns
+    row_group_values: int = DEFAULT_LIMITS.row_group_values
+    live_queries: int = DEFAULT_LIMITS.live_queries
+    words: int = DEFAULT_LIMITS.words
 
     def __post_init__(self) -> None:
+        self.reading()
         _at_least("frame_bytes", self.frame_bytes, 1 << 10)
         _at_least("drain_epochs", self.drain_epochs, 1)
         _at_least("collected", self.collected, 1)
+
+    def reading(self) -> ReadLimits:
+        """Return the limits of the readers."""
+        return ReadLimits(**{limit.name: getattr(self, limit.name) for limit in fields(ReadLimits)})
 
 
 @dataclass(frozen=True, slots=True)

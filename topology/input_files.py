@@ -27,19 +27,23 @@ def vocabulary_of(topology: Topology) -> Vocabulary:
 def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iterator[Any], Iterator[Any]]:
     """Return readers of all objects and of all query operations, injections applied."""
     settings = topology.settings
-    encoder = encoder or Encoder(vocabulary_of(topology))
+    limits = settings.limits.reading()
+    encoder = encoder or Encoder(vocabulary_of(topology), remember=limits.words)
     objects = make_operator(source_of(topology, "leads"), topology)
     queries = make_operator(source_of(topology, "follows"), topology)
-    chunks = read_objects(_paths(objects.path), space=settings.space, encoder=encoder, dynamic=objects.dynamic)
+    chunks = read_objects(
+        _paths(objects.path), space=settings.space, encoder=encoder, dynamic=objects.dynamic, limits=limits
+    )
 
     def queries_read() -> Iterator[Any]:
         return read_queries(
             _paths(queries.path),
             space=settings.space,
             metric=settings.metric,
-            encoder=Encoder(encoder.vocabulary),
-            ledger=QueryLedger(),
+            encoder=Encoder(encoder.vocabulary, remember=limits.words),
+            ledger=QueryLedger(limits.live_queries),
             answers=answers_of(topology) or None,
+            limits=limits,
         )
 
     merged = InjectedQueries(queries_read, queries_read, topology.injections, settings.space)

@@ -76,6 +76,7 @@ class Task:
             epoch_ms=settings.epoch.ms,
             epoch_feedback=settings.epoch.feedback,
             vocabulary=settings.vocabulary,
+            limits=settings.limits.reading(),
             answers=wiring.answers,
             injections=topology.injections,
             plan=wiring.plan,
