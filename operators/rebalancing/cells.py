@@ -6,11 +6,10 @@ cell would not tell, since one query overlaps many.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from operators.rebalancing.aggregates import BandSums, Box, Ints
 from operators.rebalancing.operations import Operation
@@ -26,6 +25,10 @@ __all__ = ["CellStatistics", "decide_centralised"]
 
 class CellLoad(Protocol):
     """What an index counts by cell of the fine grid (`operators.indexes.Load`)."""
+
+    @property
+    def cost(self) -> int:
+        """Candidates examined in all."""
 
     @property
     def cells(self) -> Ints | None:
@@ -61,13 +64,6 @@ class CellStatistics:
                 )
 
     @classmethod
-    def empty(cls, plan: GridPlan, worker: int) -> "CellStatistics":
-        """Start counting for a worker's box under a plan."""
-        box = Partitions.of(plan).box(worker)
-        none = np.zeros((box[3] - box[1] + 1, box[2] - box[0] + 1), np.int64)
-        return cls(worker, plan.version, box, none, none, none)
-
-    @classmethod
     def of_load(cls, load: CellLoad, plan: GridPlan, worker: int) -> "CellStatistics":
         """Cut the cells that an index counts by down to a worker's box; queries that reach beyond it are cut off."""
         if load.cells is None:
@@ -75,28 +71,17 @@ class CellStatistics:
         box = Partitions.of(plan).box(worker)
         x0, y0, x1, y1 = box
         cost, starts, ends = load.cells
+        inside = int(cost[y0 : y1 + 1, x0 : x1 + 1].sum())
+        if inside != load.cost:
+            raise InputError(
+                f"{load.cost - inside} of a cost of {load.cost} was counted outside the box {list(box)}; "
+                "count afresh when a new plan takes effect"
+            )
         first = np.vstack([starts[: y0 + 1].sum(0, keepdims=True), starts[y0 + 1 : y1 + 1]])
         first = np.hstack([first[:, : x0 + 1].sum(1, keepdims=True), first[:, x0 + 1 : x1 + 1]])
         last = np.vstack([ends[y0:y1], ends[y1:].sum(0, keepdims=True)])
         last = np.hstack([last[:, x0:x1], last[:, x1:].sum(1, keepdims=True)])
         return cls(worker, plan.version, box, cost[y0 : y1 + 1, x0 : x1 + 1], first, last)
-
-    def with_objects(self, columns: Ints, rows: Ints, examined: Ints) -> "CellStatistics":
-        """Add the candidates that were examined for objects in these cells of the fine grid."""
-        return replace(self, cost=self.cost + self._counted(columns, rows, examined))
-
-    def with_queries(self, boxes: NDArray[np.integer], sign: int = 1) -> "CellStatistics":
-        """Count queries in (or out: -1), given as boxes of cells of the fine grid; all must overlap this box."""
-        low = np.maximum(boxes[:, :2], self.box[:2])
-        high = np.minimum(boxes[:, 2:], self.box[2:])
-        if (low > high).any():
-            raise InputError(f"a query does not overlap the box {list(self.box)} of the evaluator that counts it")
-        signs = np.full(len(boxes), sign)
-        return replace(
-            self,
-            starts=self.starts + self._counted(low[:, 0], low[:, 1], signs),
-            ends=self.ends + self._counted(high[:, 0], high[:, 1], signs),
-        )
 
     def summary(self, plan: GridPlan, knots: int) -> EvaluatorSummary:
         """Return what the evaluator would have summarised itself."""
@@ -107,14 +92,6 @@ class CellStatistics:
                 f"{list(box)} under plan {plan.version}"
             )
         return summary_of(BandSums.of_cells(self.box, self.cost, self.starts, self.ends), plan, self.worker, knots)
-
-    def _counted(self, columns: NDArray[np.integer], rows: NDArray[np.integer], weights: Ints) -> Ints:
-        x0, y0, x1, y1 = self.box
-        if len(columns) and not (x0 <= columns.min() and columns.max() <= x1 and y0 <= rows.min() and rows.max() <= y1):
-            raise InputError(f"a cell outside the box {list(self.box)} of the evaluator that counts it")
-        table = np.zeros_like(self.cost)
-        np.add.at(table, (rows - y0, columns - x0), weights)
-        return table
 
 
 def decide_centralised(
