@@ -5,7 +5,7 @@ and values), the keyword ids of a row ascending and distinct.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -76,38 +76,41 @@ class _Columns:
     def __len__(self) -> int:
         return len(getattr(self, plain_columns(type(self))[0]))
 
-    def _rows(self, plain: Callable[[Any], Any], ragged: Callable[[Offsets, Any], tuple[Offsets, Any]]) -> Self:
-        made = {name: plain(getattr(self, name)) for name in plain_columns(type(self))}
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Return a batch of these rows, in this order."""
+        made: dict[str, Any] = {}
+        for name in plain_columns(type(self)):
+            column = getattr(self, name)
+            made[name] = column.take(rows) if isinstance(column, Ids) else column.take(rows, axis=0)
         for off_name, value_names in self.RAGGED:
             off = getattr(self, off_name)
             for name in value_names:
-                made[off_name], made[name] = ragged(off, getattr(self, name))
+                values = getattr(self, name)
+                if isinstance(values, Ids):
+                    made[off_name], places = csr_take(off, np.arange(len(values)), rows)
+                    made[name] = values.take(places)
+                else:
+                    made[off_name], made[name] = csr_take(off, values, rows)
         return type(self)(**made)
-
-    def take(self, rows: NDArray[np.integer]) -> Self:
-        """Return a batch of these rows, in this order."""
-
-        def ragged(off: Offsets, values: Any) -> tuple[Offsets, Any]:
-            if isinstance(values, Ids):
-                new_off, places = csr_take(off, np.arange(len(values)), rows)
-                return new_off, values.take(places)
-            return csr_take(off, values, rows)
-
-        return self._rows(lambda column: column.take(rows) if isinstance(column, Ids) else column[rows], ragged)
 
     def slice(self, start: int, stop: int) -> Self:
         """Return rows start to stop (as Python slices them) without copying."""
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
-
-        def ragged(off: Offsets, values: Any) -> tuple[Offsets, Any]:
-            if isinstance(values, Ids):
-                return off[start : stop + 1] - off[start], values.slice(int(off[start]), int(off[stop]))
-            return csr_slice(off, values, start, stop)
-
-        return self._rows(
-            lambda column: column.slice(start, stop) if isinstance(column, Ids) else column[start:stop], ragged
-        )
+        made: dict[str, Any] = {}
+        for name in plain_columns(type(self)):
+            column = getattr(self, name)
+            made[name] = column.slice(start, stop) if isinstance(column, Ids) else column[start:stop]
+        for off_name, value_names in self.RAGGED:
+            off = getattr(self, off_name)
+            for name in value_names:
+                values = getattr(self, name)
+                if isinstance(values, Ids):
+                    made[off_name] = off[start : stop + 1] - off[start]
+                    made[name] = values.slice(int(off[start]), int(off[stop]))
+                else:
+                    made[off_name], made[name] = csr_slice(off, values, start, stop)
+        return type(self)(**made)
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
