@@ -14,6 +14,7 @@ __all__ = [
     "RunError",
     "TaskFailedError",
     "WaterspoutError",
+    "brief",
     "did_you_mean",
     "listed",
 ]
@@ -47,7 +48,7 @@ class DeclarationError(WaterspoutError):
         self.path = path
 
     def __str__(self) -> str:
-        return f"{'.'.join(self.path)}: {self.text}" if self.path else self.text
+        return f"{'.'.join(map(_cut, self.path))}: {self.text}" if self.path else self.text
 
 
 class CodecError(WaterspoutError):
@@ -85,7 +86,21 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean '{near[0]}'?)" if near else ""
 
 
+def brief(value: object) -> str:
+    """Return a value as Python writes it, cut short, for a message; also one that Python refuses to write."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # thousands of digits, or lists in lists without end
+        return f"a value of type {type(value).__name__} that is too large to be shown"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_WORD else f"{text[:LONGEST_WORD]}..."
+
+
 def listed(names: Sequence[str]) -> str:
     """Return names for a message: the first few of many, none at full length that has no end."""
-    shown = [name if len(name) <= LONGEST_WORD else f"{name[:LONGEST_WORD]}..." for name in names[:_MOST_LISTED]]
-    return ", ".join(shown) + (f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else "")
+    return ", ".join(map(_cut, names[:_MOST_LISTED])) + (
+        f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
+    )

@@ -5,6 +5,7 @@ point, adds objects or queries in a region, adds a keyword, or repeats objects. 
 record and the seed alone, never on how the input is cut; so the oracle applies the same injection and stays the judge.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch
 from streams.columns import Ids, Ints, sorted_rows
-from streams.errors import DeclarationError
+from streams.errors import DeclarationError, brief
 from streams.geometry import REGION_CIRCLE, REGION_RECT, Rect
+from streams.timestamps import MAX_TS
 from streams.vocabulary import Encoder
 
 __all__ = ["COPY_SPACING", "MAX_COPIES", "Injection", "inject_objects", "injected_queries", "renumbers"]
@@ -62,20 +64,21 @@ class Injection:
         needs = {"condense": "at", "objects": "region", "queries": "region", "keyword": "keyword"}.get(self.kind)
         if needs is not None and getattr(self, needs) is None:
             raise DeclarationError(f"an injection of kind '{self.kind}' needs '{needs}'")
-        if self.at is not None and len(self.at) != 2:
-            raise DeclarationError(f"at = {list(self.at)}, expected [x, y]")
+        if self.at is not None and (len(self.at) != 2 or not all(map(math.isfinite, self.at))):
+            raise DeclarationError(f"at = {brief(list(self.at))}, expected [x, y], finite numbers")
         if not 0.0 <= self.share <= 1.0:
             raise DeclarationError(f"share = {self.share}, expected a number from 0 to 1")
         most = {"condense": 1.0, "queries": float(MAX_INJECTED_QUERIES)}.get(self.kind, float(MAX_COPIES))
         if not 0.0 <= self.strength <= most:
             raise DeclarationError(f"strength = {self.strength}, expected a number from 0 to {most:g}")
-        if self.duration is not None and self.duration < 1:
-            raise DeclarationError(f"duration = {self.duration}, expected at least 1 (milliseconds)")
+        if self.duration is not None and not 1 <= self.duration < MAX_TS:
+            raise DeclarationError(f"duration = {brief(self.duration)}, expected at least 1 (milliseconds)")
         if self.kind == "queries" and self.duration is None:
             raise DeclarationError(
                 "an injection of kind 'queries' needs a 'duration': the queries come evenly spread over it"
             )
-        self.first_ms()
+        if self.start is not None and not -MAX_TS < self.first_ms() < MAX_TS:
+            raise DeclarationError(f"start = {brief(self.start)}, expected milliseconds or ISO 8601")
 
     def first_ms(self) -> int:
         """Return the start in milliseconds."""
@@ -83,7 +86,7 @@ class Injection:
             try:
                 when = datetime.fromisoformat(self.start)
             except ValueError:
-                raise DeclarationError(f"start = '{self.start}', expected milliseconds or ISO 8601") from None
+                raise DeclarationError(f"start = {brief(self.start)}, expected milliseconds or ISO 8601") from None
             return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
         return int(np.iinfo(np.int64).min) if self.start is None else self.start
 
@@ -221,11 +224,12 @@ def injected_queries(patterns: QueryBatch, number: int, injection: Injection, sp
     x = region.min_x + _uniform(key, injection.seed, 6) * (region.max_x - region.min_x)
     y = region.min_y + _uniform(key, injection.seed, 7) * (region.max_y - region.min_y)
     names = -1 - (number * (MAX_INJECTED_QUERIES + 1) + key)
+    pace, rest = divmod(injection.duration, max(count, 1))  # apart, so that no product leaves 64 bits
     columns = {f: getattr(made, f) for f in QueryBatch.__dataclass_fields__}
     columns |= {
         "number": names,
         "target": names,
-        "ts": injection.first_ms() + key * injection.duration // max(count, 1),
+        "ts": injection.first_ms() + pace * key + rest * key // max(count, 1),
         "end": np.full(count, injection.last_ms(), np.int64),
         "shape": _moved(made.region, made.shape, x, y),
         "ids": Ids("text", pa.array([f"inject-{number}-{i}" for i in range(count)], pa.string())),

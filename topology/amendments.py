@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from streams.errors import DeclarationError
+from streams.errors import DeclarationError, brief
 from streams.injection import Injection
 from topology.conversion import from_plain
 from topology.declaration import Component, Input, Topology
@@ -94,10 +94,12 @@ def with_injections(topology: Topology, tables: Sequence[str]) -> Topology:
     added = []
     for text in tables:
         try:
-            table = tomllib.loads(f"inject = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")["inject"]
-        except tomllib.TOMLDecodeError as error:
-            raise DeclarationError(f"--inject '{text}': not the keys of a TOML table ({error})") from None
-        added.append(from_plain(Injection, table, ("inject",)))
+            tables = tomllib.loads(f"inject = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")
+        except (ValueError, RecursionError) as error:
+            raise DeclarationError(f"--inject {brief(text)}: not the keys of a TOML table ({error})") from None
+        if list(tables) != ["inject"]:
+            raise DeclarationError(f"--inject {brief(text)}: more than the keys of one TOML table")
+        added.append(from_plain(Injection, tables["inject"], ("inject",)))
     return dataclasses.replace(topology, injections=(*topology.injections, *added)) if added else topology
 
 

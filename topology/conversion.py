@@ -5,19 +5,26 @@ there are and of which type, so a key cannot exist without its check.
 """
 
 import dataclasses
+import os
 import types
 import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from streams.errors import DeclarationError, did_you_mean
+from streams.errors import DeclarationError, brief, did_you_mean, listed
 from streams.geometry import Rect
 
 __all__ = ["from_plain", "option_fields", "to_plain"]
 
 T = TypeVar("T")
 KeyPath = tuple[str, ...]
+
+#: Integers stay within this, so that the sum of two fits in 64 bits.
+MAX_INTEGER = 1 << 62
+
+#: The bytes of one name in a path.
+LONGEST_NAME = 255
 
 
 def option_fields(cls: type[Any]) -> dict[str, dataclasses.Field[Any]]:
@@ -32,7 +39,7 @@ def from_plain(cls: type[T], values: Mapping[str, Any], path: KeyPath = (), base
     for key in values:
         if key not in known:
             expected = f"expected one of: {', '.join(known)}" if known else "it takes no options"
-            raise DeclarationError(f"unknown key '{key}'{did_you_mean(key, known)}; {expected}", (*path, key))
+            raise DeclarationError(f"unknown key '{listed([key])}'{did_you_mean(key, known)}; {expected}", (*path, key))
     made: dict[str, Any] = {}
     for name, field in known.items():
         if name in values:
@@ -67,11 +74,13 @@ def _convert(hint: Any, value: Any, path: KeyPath, base: Path | None) -> Any:
             raise _wrong(value, "a table", path)
         return from_plain(typing.cast("type[Any]", hint), value, path, base)
     if hint is Path:
-        if not isinstance(value, str | Path) or not str(value):
+        if not isinstance(value, str | Path) or not _is_path(str(value)):
             raise _wrong(value, "a path", path)
         return base / value if base is not None else Path(value)
     if hint is Any:
         return value
+    if hint in (int, float) and type(value) is int and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise _wrong(value, f"a number from -{MAX_INTEGER} to {MAX_INTEGER}", path)
     if hint is float and type(value) is int:
         return float(value)
     if type(value) is not hint:
@@ -92,6 +101,11 @@ def _convert_union(args: tuple[Any, ...], value: Any, path: KeyPath, base: Path 
     raise errors[0]
 
 
+def _is_path(text: str) -> bool:
+    """Tell whether a file system can have this path; one that cannot would raise wherever it is looked at."""
+    return bool(text) and "\0" not in text and all(len(os.fsencode(part)) <= LONGEST_NAME for part in Path(text).parts)
+
+
 def _rect(value: Any, path: KeyPath) -> Rect:
     if isinstance(value, Rect):
         return value
@@ -100,12 +114,14 @@ def _rect(value: Any, path: KeyPath) -> Rect:
         raise _wrong(value, "[min x, min y, max x, max y]", path)
     try:
         return Rect(*map(float, value))
+    except OverflowError:
+        raise _wrong(value, "[min x, min y, max x, max y], finite numbers", path) from None
     except DeclarationError as error:
         raise DeclarationError(error.text, path) from None
 
 
 def _wrong(value: Any, expected: str, path: KeyPath, hint: str = "") -> DeclarationError:
-    return DeclarationError(f"found {value!r}, expected {expected}{hint}", path)
+    return DeclarationError(f"found {brief(value)}, expected {expected}{hint}", path)
 
 
 def to_plain(value: Any) -> Any:

@@ -45,8 +45,8 @@ def resolve(reference: str, path: tuple[str, ...], base: Path | None, classes: M
         found = module
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, FileNotFoundError) as error:
-        raise DeclarationError(f"cannot load '{reference}': {error}", path) from error
+    except Exception as error:  # a module of the user's may raise anything while it is loaded
+        raise DeclarationError(f"cannot load '{reference}': {type(error).__name__}: {error}", path) from error
     if not isinstance(found, type):
         raise DeclarationError(f"'{reference}' is a {type(found).__name__}, expected a class", path)
     return found

@@ -9,17 +9,27 @@ from typing import Any
 
 import tomli_w
 
-from streams.errors import DeclarationError, InputError, did_you_mean
+from streams.errors import DeclarationError, InputError, brief, did_you_mean
 from streams.injection import Injection
 from topology.conversion import from_plain, to_plain
 from topology.declaration import Component, Input, Settings, Tick, Topology
+from topology.key_lines import KeyLines
 from topology.validation import InvalidTopologyError, validate
 
 __all__ = ["apply_settings", "dump_topology", "line_of", "load_topology", "parse_topology"]
 
 TABLES = ("topology", "spout", "bolt", "inject")
 _COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
+
+#: How large a topology file may be, how many of its problems are told, and at what length each.
 MAX_BYTES = 16 << 20
+MAX_PROBLEMS = 100
+MAX_MESSAGE = 2_000
+
+#: How many spouts and bolts there may be.
+MAX_COMPONENTS = 10_000
+
+_LONG_NUMBER = re.compile(r"[0-9_]{4301}")
 
 
 def load_topology(path: Path, settings: Sequence[str] = (), *, check: bool = True) -> Topology:
@@ -28,12 +38,14 @@ def load_topology(path: Path, settings: Sequence[str] = (), *, check: bool = Tru
     Without `check` the parts are looked at but not the whole, for a caller who is about to change it.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path}: {path.stat().st_size} bytes are too many for a topology (at most {MAX_BYTES})")
-        text = path.read_text("utf-8")
+        with path.open("rb") as file:  # read to the limit: the size that a file tells need not be true
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise InputError(f"{path}: more than {MAX_BYTES:,} bytes are too many for a topology")
+        text = data.decode()
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the path of a topology file (TOML)") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as a topology file (TOML, UTF-8): {error}") from None
     return parse_topology(text, settings, base=path.parent, source=str(path), check=check)
 
@@ -49,49 +61,46 @@ def parse_topology(
     """Make a topology from TOML text, and check it."""
     try:
         tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DeclarationError(f"{source}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise DeclarationError(f"{source}: not valid TOML: brackets are nested too deep") from None
+    except ValueError as error:
+        raise DeclarationError(f"{source}: not valid TOML: {_with_line(error, text)}") from None
     try:
         apply_settings(tables, settings)
         topology = _from_tables(tables, base)
         if check:
             validate(topology)
     except InvalidTopologyError as error:
-        located = (_located(problem, text, source) for problem in error.problems)
-        raise DeclarationError("\n".join(located)) from None
+        raise DeclarationError(_all_located(error.problems, KeyLines(text), source)) from None
     except DeclarationError as error:
-        raise DeclarationError(_located(error, text, source)) from None
+        raise DeclarationError(_located(error, KeyLines(text), source)) from None
+    except OSError as error:  # a path that the file system cannot even look at
+        raise DeclarationError(f"{source}: {error.strerror or error}: {brief(error.filename)}") from None
     return topology
 
 
-def _located(error: DeclarationError, text: str, source: str) -> str:
-    line = line_of(text, error.path)
-    return f"{source}:{line}: {error}" if line else f"{source}: {error}"
+def _with_line(error: ValueError, text: str) -> str:
+    """Return the parser's words, which name a line; for a number of thousands of digits they do not."""
+    if isinstance(error, tomllib.TOMLDecodeError) or (number := _LONG_NUMBER.search(text)) is None:
+        return str(error)
+    return f"a number of more than 4,300 digits (at line {text.count(chr(10), 0, number.start()) + 1})"
 
 
-_HEADER = re.compile(r"^\s*\[\[?\s*(?P<name>[^\]#]+?)\s*\]\]?\s*(#.*)?$")
-_KEY = re.compile(r"""^\s*(?P<key>[A-Za-z0-9_."'-]+(\s*\.\s*[A-Za-z0-9_"'-]+)*)\s*=""")
+def _all_located(problems: Sequence[DeclarationError], lines: KeyLines, source: str) -> str:
+    shown = [_located(problem, lines, source) for problem in problems[:MAX_PROBLEMS]]
+    left = len(problems) - len(shown)
+    return "\n".join([*shown, f"{source}: and {left:,} more problems"] if left else shown)
+
+
+def _located(error: DeclarationError, lines: KeyLines, source: str) -> str:
+    line, text = lines.of(error.path), str(error)
+    text = text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}..."
+    return f"{source}:{line}: {text}" if line else f"{source}: {text}"
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:
     """Return the line on which a key stands, or else the table it would stand in; None for neither."""
-    best, best_depth = None, 0
-    table: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
-            found = table = _split(header["name"])
-        elif key := _KEY.match(line):
-            found = table + _split(key["key"])
-        else:
-            continue
-        depth = min(len(found), len(path))
-        if depth > best_depth and path[:depth] == found[:depth]:
-            best, best_depth = number, depth
-    return best
-
-
-def _split(name: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in name.split("."))
+    return KeyLines(text).of(path)
 
 
 def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> None:
@@ -99,22 +108,31 @@ def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> None:
     for setting in settings:
         key, equals, value = setting.partition("=")
         path = tuple(part.strip() for part in key.split("."))
+        shown = brief(setting)
         if not equals or not all(path):
-            raise DeclarationError(f"--set '{setting}': expected key=value, such as bolt.evaluator.parallelism=8")
+            raise DeclarationError(f"--set {shown}: expected key=value, such as bolt.evaluator.parallelism=8")
         table = tables
         for i, part in enumerate(path[:-1]):
             if path[0] in ("spout", "bolt") and i == 1 and part not in table:
                 hint = did_you_mean(part, table)
                 raise DeclarationError(
-                    f"--set '{setting}': there is no {path[0]} '{part}'{hint}; there are: {', '.join(table) or 'none'}"
+                    f"--set {shown}: there is no {path[0]} '{part}'{hint}; there are: {', '.join(table) or 'none'}"
                 )
             table = table.setdefault(part, {})
             if not isinstance(table, dict):
-                raise DeclarationError(f"--set '{setting}': '{'.'.join(path[: i + 1])}' is a value, not a table")
-        try:
-            table[path[-1]] = tomllib.loads(f"v = {value}")["v"]
-        except tomllib.TOMLDecodeError:
-            table[path[-1]] = value
+                raise DeclarationError(f"--set {shown}: '{'.'.join(path[: i + 1])}' is a value, not a table")
+        table[path[-1]] = _setting(value, shown)
+
+
+def _setting(text: str, shown: str) -> Any:
+    """Return the one TOML value that a text is, or else the text."""
+    try:
+        found = tomllib.loads(f"v = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    except (ValueError, RecursionError) as error:
+        raise DeclarationError(f"--set {shown}: the value cannot be read: {error}") from None
+    return found["v"] if len(found) == 1 else text
 
 
 def _from_tables(tables: Mapping[str, Any], base: Path | None) -> Topology:
@@ -125,22 +143,24 @@ def _from_tables(tables: Mapping[str, Any], base: Path | None) -> Topology:
     components: list[Component] = []
     for kind in ("spout", "bolt"):
         for name, keys in _table(tables.get(kind, {}), (kind,)).items():
-            if any(component.name == name for component in components):
+            if kind == "bolt" and name in tables.get("spout", {}):
                 raise DeclarationError(f"'{name}' is a spout and a bolt; names are unique", (kind, name))
+            if len(components) == MAX_COMPONENTS:
+                raise DeclarationError(f"more than {MAX_COMPONENTS:,} spouts and bolts are too many", (kind, name))
             components.append(_component(kind, name, _table(keys, (kind, name))))
     settings = from_plain(Settings, _table(tables.get("topology", {}), ("topology",)), ("topology",))
     if settings.vocabulary is not None and base is not None:
         settings = dataclasses.replace(settings, vocabulary=base / settings.vocabulary)
     injected = tables.get("inject", [])
     if not isinstance(injected, list):
-        raise DeclarationError(f"found {injected!r}, expected tables [[inject]]", ("inject",))
+        raise DeclarationError(f"found {brief(injected)}, expected tables [[inject]]", ("inject",))
     injections = tuple(from_plain(Injection, _table(one, ("inject",)), ("inject",)) for one in injected)
     return Topology(settings, tuple(components), injections, base)
 
 
 def _table(value: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise DeclarationError(f"found {value!r}, expected a table", path)
+        raise DeclarationError(f"found {brief(value)}, expected a table", path)
     return value
 
 
@@ -151,7 +171,7 @@ def _component(kind: Any, name: str, keys: Mapping[str, Any]) -> Component:
         raise DeclarationError(f"{kind} '{name}' needs an 'operator', the name of what it does", path)
     inputs = keys.get("inputs", [])
     if not isinstance(inputs, list):
-        raise DeclarationError(f"found {inputs!r}, expected a list of tables", (*path, "inputs"))
+        raise DeclarationError(f"found {brief(inputs)}, expected a list of tables", (*path, "inputs"))
     streams = keys.get("streams")
     return Component(
         name=name,
@@ -168,7 +188,7 @@ def _component(kind: Any, name: str, keys: Mapping[str, Any]) -> Component:
 def _streams(value: Any, path: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     for fields in _table(value, path).values():
         if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
-            raise DeclarationError(f"found {fields!r}, expected a list of field names", path)
+            raise DeclarationError(f"found {brief(fields)}, expected a list of field names", path)
     return {stream: tuple(fields) for stream, fields in value.items()}
 
 

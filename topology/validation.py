@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from operators.operator import Bolt, Spout
-from streams.errors import DeclarationError, did_you_mean
+from streams.errors import DeclarationError, brief, did_you_mean
 from topology.conversion import from_plain
 from topology.declaration import Component, Input, Topology
 from topology.groupings import GROUPINGS
@@ -102,7 +102,7 @@ def _own_problems(component: Component, topology: Topology) -> Iterator[Declarat
 def _parallelism_problems(component: Component, operator: type[Any] | None) -> Iterator[DeclarationError]:
     found, path = component.parallelism, (component.kind, component.name, "parallelism")
     if type(found) is not int or not 1 <= found <= MAX_PARALLELISM:
-        yield DeclarationError(f"parallelism = {found!r}, expected an integer from 1 to {MAX_PARALLELISM}", path)
+        yield DeclarationError(f"parallelism = {brief(found)}, expected an integer from 1 to {MAX_PARALLELISM}", path)
     elif found > 1 and getattr(operator, "single", False):
         yield DeclarationError(f"operator '{component.operator}' writes one output; parallelism must be 1", path)
 
@@ -173,26 +173,25 @@ def _cycle_problems(topology: Topology) -> Iterator[DeclarationError]:
     """Find a cycle that has no feedback edge: its tasks would wait for each other for ever."""
     reads = {c.name: [i.component for i in c.inputs if not i.feedback] for c in topology.components}
     done: set[str] = set()
-
-    def walk(name: str, trail: tuple[str, ...]) -> tuple[str, ...] | None:
-        if name in trail:
-            return (*trail[trail.index(name) :], name)
-        if name in done or name not in reads:
-            return None
-        for source in reads[name]:
-            if found := walk(source, (*trail, name)):
-                return found
-        done.add(name)
-        return None
-
-    for name in reads:
-        if found := walk(name, ()):
-            yield DeclarationError(
-                f"the components {' <- '.join(found)} form a cycle; mark one of these inputs with 'feedback = true' "
-                "(its tuples then arrive in the next epoch)",
-                ("bolt", found[0], "inputs"),
-            )
-            return
+    for start in reads:
+        trail: dict[str, Iterator[str]] = {} if start in done else {start: iter(reads[start])}
+        while trail:
+            name = next(reversed(trail))
+            source = next((s for s in trail[name] if s in reads and s not in done), None)
+            if source is None:
+                done.add(name)
+                del trail[name]
+            elif source in trail:
+                names = list(trail)
+                found = [*names[names.index(source) :], source]
+                yield DeclarationError(
+                    f"the components {' <- '.join(found)} form a cycle; mark one of these inputs with 'feedback = true' "
+                    "(its tuples then arrive in the next epoch)",
+                    ("bolt", source, "inputs"),
+                )
+                return
+            else:
+                trail[source] = iter(reads[source])
 
 
 def _tick_problems(topology: Topology, operators: Mapping[str, type[Any]]) -> Iterator[DeclarationError]:
