@@ -221,7 +221,7 @@ def test_reports_that_are_too_large_together_travel_apart():
     bodies = pack_reports(reports, 1024)
     assert len(bodies) > 1
     assert all(sum(map(len, body)) <= 1024 for body in bodies)
-    back = [r for body in bodies for r in unpack_reports(Frame(0, DRIVER, REPORT, 0, 0, bytearray(b"".join(body))))]
+    back = [r for body in bodies for r in unpack_reports(Frame(0, DRIVER, REPORT, 0, 0, memoryview(b"".join(body))))]
     assert [(r.epoch, r.outputs) for r in back] == [(r.epoch, r.outputs) for r in reports]
 
 
@@ -234,7 +234,7 @@ def test_reports_of_several_tasks_come_back_as_they_went():
         Report(3, 8, {"cost": 1.0}, False, 0, [batch]),
     ]
     [body] = pack_reports(sent, 1 << 20)
-    back = unpack_reports(Frame(0, DRIVER, REPORT, 0, 0, bytearray(b"".join(body))))
+    back = unpack_reports(Frame(0, DRIVER, REPORT, 0, 0, memoryview(b"".join(body))))
     assert [(r.task, r.epoch, r.counts, r.exhausted, r.feedback, r.events) for r in back] == [
         (r.task, r.epoch, r.counts, r.exhausted, r.feedback, list(r.events)) for r in sent
     ]

@@ -51,6 +51,23 @@ def test_frames_arrive_in_order_and_whole(endpoints):
     ]
 
 
+def test_small_frames_leave_together_and_before_a_wait(endpoints):
+    """A poll that does not wait may hold a small frame back, but only once; one that waits sends it first."""
+    a, b = endpoints(1), endpoints(2)
+    a.connect({2: b.address})
+    frames(b, 1, seconds=0.05)
+    for waits in (False, True):
+        a.send(2, 1, 2, 0, 0, 0, [b"first"])
+        if waits:
+            a.poll(0.001)
+        else:
+            a.poll(0)
+            assert b.poll(0.05) == []
+            a.send(2, 1, 2, 0, 0, 1, [b"second"])
+            a.poll(0)
+        assert [bytes(f.body) for f in frames(b, 1)] == [b"first"] + [b"second"] * (not waits)
+
+
 def test_two_that_send_each_other_large_frames_do_not_block(endpoints):
     """Neither waits for the other to read: both queue and go on reading."""
     a, b = endpoints(1), endpoints(2)
@@ -73,7 +90,7 @@ def test_caller_without_token_or_of_another_generation_is_closed(endpoints, wron
     stranger = endpoints(2, token=bytes(TOKEN_BYTES)) if wrong == "token" else endpoints(2, generation=2)
     stranger.connect({1: a.address})
     stranger.send(1, 2, 1, 0, 0, 0, [b"let me in"])
-    stranger.poll(0)
+    stranger.flush(5)
     assert frames(a, 1, seconds=0.3) == []
     assert any(isinstance(item, Lost) for item in frames(stranger, 1, seconds=5))
 
@@ -85,7 +102,7 @@ def test_noise_is_closed_and_others_go_on(endpoints):
         noise.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(200))
         b.connect({1: a.address})
         b.send(1, 2, 1, 3, 0, 5, [b"hello"])
-        b.poll(0)
+        b.flush(5)
         assert [(f.kind, f.epoch) for f in frames(a, 1)] == [(3, 5)]
 
 
@@ -97,7 +114,7 @@ def test_frame_above_the_limit_is_refused_on_both_sides(endpoints):
     with pytest.raises(RunError, match=r"topology\.limits\.frame_bytes"):
         a.send(2, 1, 2, 0, 0, 0, [bytes(1001)])
     b.send(1, 2, 1, 0, 0, 0, [bytes(5000)])
-    b.poll(0)
+    b.flush(5)
     [lost] = frames(a, 1)
     assert isinstance(lost, Lost)
     assert "limit is 1000" in lost.reason
@@ -108,7 +125,7 @@ def test_peer_that_is_gone_is_reported(endpoints):
     a, b = endpoints(1), endpoints(2)
     a.connect({2: b.address})
     a.send(2, 1, 2, 0, 0, 0, [b"x"])
-    a.poll(0)
+    a.flush(5)
     assert isinstance(frames(b, 1)[0], Frame)
     a.close()
     assert frames(b, 1) == [Lost(1, "the connection was closed")]

@@ -6,6 +6,8 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
+
 from streams.codec import Buffers
 
 __all__ = ["Frame", "Lost", "Receiver", "Sender", "frame_head"]
@@ -25,7 +27,7 @@ class Frame:
     kind: int
     lag: int
     epoch: int
-    body: bytearray | memoryview
+    body: memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,11 @@ class Sender:
 
     Attributes:
         held: how many bytes were put since the last push.
+        passed: how many polls have passed since then without a push.
         blocked: the socket takes no more for now.
     """
 
-    __slots__ = ("blocked", "connection", "held", "peer", "waiting")
+    __slots__ = ("blocked", "connection", "held", "passed", "peer", "waiting")
 
     def __init__(self, peer: int, connection: socket.socket) -> None:
         self.peer = peer
@@ -57,6 +60,7 @@ class Sender:
         self.waiting: deque[bytes | memoryview] = deque()
         self.blocked = False
         self.held = 0
+        self.passed = 0
 
     def put(self, head: bytes, body: Buffers, size: int) -> None:
         """Queue a frame; a small one as one piece."""
@@ -69,7 +73,7 @@ class Sender:
 
     def push(self) -> bool:
         """Send as much as the socket takes; return whether that was all."""
-        self.held = 0
+        self.held = self.passed = 0
         waiting = self.waiting
         while waiting:
             try:
@@ -87,44 +91,49 @@ class Sender:
 
 
 class Receiver:
-    """The receiving end: bytes in, frames out. A large body is read straight into its own buffer.
+    """The receiving end: bytes in, frames out.
+
+    Small frames are copied out of one buffer that is read into again and again; a body that does not fit into what has
+    come so far is read straight into memory of its own.
 
     Attributes:
         peer: who is at the other end; None until it has said so.
     """
 
-    __slots__ = ("_body", "_filled", "_head", "_limit", "_small", "connection", "peer", "since")
+    __slots__ = ("_begin", "_body", "_buffer", "_end", "_filled", "_head", "_limit", "connection", "peer", "since")
 
     def __init__(self, connection: socket.socket, limit: int, since: float) -> None:
         self.connection = connection
         self.since = since
         self.peer: int | None = None
         self._limit = limit
-        self._small = bytearray()
+        self._buffer = memoryview(bytearray(_READ_BYTES))
+        self._begin = self._end = 0  # what is in the buffer and was not made a frame of yet
         self._head: tuple[int, int, int, int, int, int] | None = None
-        self._body: bytearray | None = None
+        self._body: memoryview | None = None
         self._filled = 0
 
     def read(self) -> None:
         """Take what the socket has; raise when it has ended."""
         with suppress(BlockingIOError):
             if self._body is not None:
-                got = self.connection.recv_into(memoryview(self._body)[self._filled :])
+                got = self.connection.recv_into(self._body[self._filled :])
                 self._filled += got
             else:
-                chunk = self.connection.recv(_READ_BYTES)
-                got = len(chunk)
-                self._small += chunk
+                got = self.connection.recv_into(self._buffer[self._end :])
+                self._end += got
             if not got:
                 raise ConnectionError("the connection was closed")
 
-    def peel(self, size: int) -> bytes | None:
-        """Take so many bytes off the front, or None while they are not here."""
-        if len(self._small) < size:
+    def peel(self, size: int) -> memoryview | None:
+        """Take so many bytes off the front, to be looked at before the next `read`; None while they are not here."""
+        if self._end - self._begin < size:
+            rest = bytes(self._buffer[self._begin : self._end])
+            self._buffer[: len(rest)] = rest  # a beginning, shorter than a greeting or a header: room for what follows
+            self._begin, self._end = 0, len(rest)
             return None
-        front = bytes(self._small[:size])
-        del self._small[:size]
-        return front
+        self._begin += size
+        return self._buffer[self._begin - size : self._begin]
 
     def frames(self, arrived: list[Frame | Lost]) -> None:
         """Append all frames that are complete."""
@@ -138,14 +147,10 @@ class Receiver:
                     raise ConnectionError(f"announced a frame of {self._head[0]} bytes; the limit is {self._limit}")
             size, source, target, kind, lag, epoch = self._head
             if self._body is None:
-                if len(self._small) >= size:
-                    self._body, self._filled = self._small[:size], size
-                    del self._small[:size]
-                else:
-                    self._body = bytearray(size)
-                    self._filled = len(self._small)
-                    self._body[: self._filled] = self._small
-                    self._small.clear()
+                here = min(size, self._end - self._begin)
+                self._body, self._filled = memoryview(np.empty(size, np.uint8)), here  # zeros would be written over
+                self._body[:here] = self._buffer[self._begin : self._begin + here]
+                self._begin += here
             if self._filled < size:
                 return
             arrived.append(Frame(source, target, kind, lag, epoch, self._body))

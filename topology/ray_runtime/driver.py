@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import astuple
+from functools import cached_property
 from typing import Any
 
 from partitioners.plan import pack as pack_plan
@@ -21,7 +21,7 @@ from topology.ray_runtime.frames import (
     REPORT,
     Grant,
     failure_error,
-    pack_plain,
+    pack_grant,
     unpack_plain,
     unpack_reports,
 )
@@ -120,7 +120,7 @@ class RayRuntime:
             for worker, tasks in enumerate(self._placement.workers)
         ]
 
-    @property
+    @cached_property
     def _spout_workers(self) -> list[int]:
         """Return the workers that host spouts: those that need grants."""
         return sorted({self._placement.worker_of[task.id] for task in self.wiring.spouts})
@@ -183,7 +183,7 @@ class RayRuntime:
 
     def _grant(self, endpoint: Endpoint, conductor: Conductor) -> None:
         conductor.grant()
-        body = pack_plain(list(astuple(Grant(conductor.limit, conductor.final, conductor.acked))))
+        body = pack_grant(Grant(conductor.limit, conductor.final, conductor.acked))
         for worker in self._spout_workers:
             endpoint.send(worker, DRIVER, worker, GRANT, 0, conductor.acked, body)
 

@@ -98,6 +98,16 @@ def unpack_reports(frame: Frame) -> list[Report]:
     return reports
 
 
+def pack_grant(grant: Grant) -> Buffers:
+    """Return the body of a frame with a grant."""
+    return encode([], [grant.limit, grant.final, grant.acked])
+
+
+def unpack_grant(frame: Frame) -> Grant:
+    """Return the grant of a frame."""
+    return Grant(*decode(frame.body)[0])
+
+
 def pack_plain(values: Any) -> Buffers:
     """Return the body of a frame without batches."""
     return encode([], values)

@@ -21,8 +21,8 @@ from topology.ray_runtime.frames import (
     pack_message,
     pack_plain,
     pack_reports,
+    unpack_grant,
     unpack_message,
-    unpack_plain,
 )
 from topology.ray_runtime.placement import downstream_first
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
@@ -31,8 +31,10 @@ from topology.wiring import Wiring
 
 __all__ = ["WorkerLoop"]
 
-#: How many reports of each task that the conductor need not hear of at once are sent together.
+#: How many reports of each task are sent together at most.
 REPORTS_TOGETHER = 8
+#: The conductor hears of its window of pending epochs in so many parts, or sooner from a worker that runs out of work.
+REPORTED_PARTS = 4
 FLUSH_SECONDS = 30.0
 
 
@@ -55,7 +57,9 @@ class WorkerLoop:
         self._conducted = wiring.conducted
         self._ready: set[int] = set()
         self._reports: list[Report] = []
-        self._reports_due = False
+        self._awaited = 0
+        awaited_tasks = sum(id_ in self._conducted for id_ in here)
+        self._patience = max(1, awaited_tasks * wiring.topology.settings.max_pending // REPORTED_PARTS)
         self._acked = 0
         self._working = len(self._served)
         self._current = self._served[0]
@@ -70,9 +74,14 @@ class WorkerLoop:
         """Work; a failure is told to the driver, with the name of the task that failed."""
         try:
             while self._working and not self._stopped:
-                for item in self._endpoint.poll(0 if self._ready else None):
+                arrived = self._endpoint.poll(0)
+                if not arrived and not self._ready:
+                    self._send_reports()
+                    arrived = self._endpoint.poll()
+                for item in arrived:
                     self._take(item)
                 self._round()
+            self._send_reports()
             self._endpoint.flush(FLUSH_SECONDS)
         except Exception as error:
             task = self._current
@@ -95,7 +104,7 @@ class WorkerLoop:
             self._current = self._served[self._place[item.target]]
             self._deliver(unpack_message(item))
         elif item.kind == GRANT:
-            self._grant(Grant(*unpack_plain(item)))
+            self._grant(unpack_grant(item))
 
     def _deliver(self, message: Message) -> None:
         place = self._place[message.target]
@@ -123,7 +132,7 @@ class WorkerLoop:
             self._step(task)
             if not task.ready():
                 self._ready.discard(place)
-        if self._reports_due or len(self._reports) >= REPORTS_TOGETHER * len(self._served):
+        if self._awaited >= self._patience or len(self._reports) >= REPORTS_TOGETHER * len(self._served):
             self._send_reports()
 
     def _step(self, task: Task) -> None:
@@ -139,7 +148,7 @@ class WorkerLoop:
         report.counts["sent_bytes"] = sent  # type: ignore[index]
         self._reports.append(report)
         self._working -= task.done
-        self._reports_due |= bool(task.spec.id in self._conducted or report.outputs or task.done)
+        self._awaited += task.spec.id in self._conducted
 
     def _send(self, message: Message) -> int:
         peer, body = self._worker_of[message.target], pack_message(message)
@@ -150,7 +159,9 @@ class WorkerLoop:
             raise RunError(f"{source} to {target} in epoch {message.epoch}: {error}") from error
 
     def _send_reports(self) -> None:
-        for body in pack_reports(self._reports, self._endpoint.max_frame_bytes):
-            self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, REPORT, 0, self._reports[-1].epoch, body)
-        self._reports = []
-        self._reports_due = False
+        """Tell the driver what was done; whoever is about to wait does so, as others may be waiting for it."""
+        if self._reports:
+            for body in pack_reports(self._reports, self._endpoint.max_frame_bytes):
+                self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, REPORT, 0, self._reports[-1].epoch, body)
+            self._reports = []
+            self._awaited = 0
