@@ -21,7 +21,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class GroupingContext:
-    """What a grouping may know: the sending task, the number of receiving tasks, which of them are on the same node."""
+    """What a grouping may know: the sending task, the number of receiving tasks, which share the sender's worker."""
 
     source: int
     targets: int
@@ -97,7 +97,7 @@ class ShuffleGrouping(Grouping):
 
 
 class LocalOrShuffleGrouping(ShuffleGrouping):
-    """As shuffle, but among the tasks on the sender's own node where there are any."""
+    """As shuffle, but among the tasks in the sender's own worker process where there are any."""
 
     def __init__(self, context: GroupingContext) -> None:
         super().__init__(context)

@@ -5,6 +5,7 @@ import struct
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -148,7 +149,8 @@ class Receiver:
             size, source, target, kind, lag, epoch = self._head
             if self._body is None:
                 here = min(size, self._end - self._begin)
-                self._body, self._filled = memoryview(np.empty(size, np.uint8)), here  # zeros would be written over
+                room: Any = np.empty(size, np.uint8)  # not a bytearray, whose zeros would be written over
+                self._body, self._filled = memoryview(room), here
                 self._body[:here] = self._buffer[self._begin : self._begin + here]
                 self._begin += here
             if self._filled < size:
