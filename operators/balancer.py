@@ -5,8 +5,11 @@ which the evaluators answer: *ask* (the givers of shifts say where they would cu
 One round at a time; it may hold many operations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.orders import ORDER_FIELDS, Order, order_batch
@@ -21,6 +24,7 @@ from operators.rebalancing import (
     policy_of,
     summaries_from_batch,
 )
+from operators.redistribution import Division
 from partitioners.grid_plan import GridPlan
 from partitioners.plan import pack, unpack
 from streams.batches import TupleBatch
@@ -45,6 +49,7 @@ class Balancer(Bolt):
     """
 
     outputs: ClassVar = {"orders": ORDER_FIELDS}
+    plan_streams: ClassVar = frozenset({"orders"})
     needs_plan: ClassVar = True
     single: ClassVar = True
 
@@ -118,6 +123,8 @@ class Balancer(Bolt):
             Partitions.of(self._plan).numbers
         ):
             return
+        if not any(np.sum(one.cost) for one in told):
+            return  # nothing flows; a round now would also keep the run from coming to rest
         self._statistics = statistics
         operations = self._operations()
         if not operations:
@@ -178,13 +185,20 @@ class Balancer(Bolt):
         }
 
     def restore(self, state: State) -> None:
-        """Take over a snapshot."""
+        """Take over a snapshot; an empty one is that of a balancer whose plan is new."""
+        if not state:
+            return
         self._plan = _grid_plan(state["plan"])
         self._next = None if state["next"] is None else _grid_plan(state["next"])
         self._phase, self._statistics = state["phase"], state["statistics"]
         self._awaited = set(state["awaited"])
         self._positions = dict(state["positions"])
         self._sent = {(giver, taker): queries for giver, taker, queries in state["sent"]}
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """With other evaluators it starts watching afresh."""
+        return [{}] if division.replanned else list(states)
 
 
 def _kind(operations: tuple[Operation, ...], giver: int, taker: int) -> str:

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from operators.operator import Bolt, Emitter, Epoch, Inputs, TaskContext
+from partitioners.columns import Csr
 from streams.batches import ObjectBatch, QueryBatch, batch_fields
 from streams.errors import DeclarationError
 
@@ -35,6 +36,13 @@ class BroadcastRouter(Bolt):
                 f"a broadcast-router feeds one component, but {len(readers)} read it: {', '.join(readers) or 'none'}"
             )
         self._evaluators = next(iter(readers.values()))
+
+    def routes(self, queries: QueryBatch) -> Csr:
+        """Return the evaluators that hold each query."""
+        n, rows = self._evaluators, len(queries)
+        if self.broadcast == "objects":
+            return np.arange(rows + 1, dtype=np.int32), (queries.target % n).astype(np.int32)
+        return np.arange(0, n * rows + 1, n, dtype=np.int32), np.tile(np.arange(n, dtype=np.int32), rows)
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Divide one side, repeat the other."""

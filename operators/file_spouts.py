@@ -7,7 +7,7 @@ operation is never later than the objects of its time and never early by more th
 of rows into an epoch, however the input is spread over time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,8 @@ import numpy as np
 
 from operators.injected_input import InjectedQueries, injected_objects
 from operators.operator import Emitter, Epoch, Inputs, Spout, State, TaskContext
-from operators.read_ahead import ReadAhead
+from operators.read_ahead import ReadAhead, merge_shares
+from operators.redistribution import Division
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
 from streams.object_files import read_objects
 from streams.prepared import load_vocabulary
@@ -166,6 +167,14 @@ class ObjectFileSpout(_FileSpout):
         self._ahead.restore(ahead)
         self._last, self._emitted = state["last"], state["emitted"]
 
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All tasks have read the same; what was read ahead, each its share of it, is put together for the first one."""
+        merged = merge_shares([state["ahead"] for state in states])
+        first = {**states[0], "ahead": merged}
+        other = {**first, "ahead": {**merged, "mine": np.zeros(len(merged["mine"]), np.bool_), "rejects": []}}
+        return [first, *[other] * (division.tasks - 1)]
+
 
 @dataclass
 class QueryFileSpout(_FileSpout):
@@ -264,3 +273,8 @@ class QueryFileSpout(_FileSpout):
         self._ahead = ReadAhead(iter(merged), QueryBatch.empty())
         self._ahead.restore(ahead)
         self._last = state["last"]
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All tasks have read the same, and each emits its share of what is emitted next."""
+        return [dict(states[0])] * division.tasks

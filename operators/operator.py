@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from operators.redistribution import Division
 from partitioners.plan import Plan
 from streams.batches import Batch, TupleBatch, tuple_rows
+from streams.errors import DeclarationError
 from streams.geometry import Metric, Rect
 from streams.injection import Injection
 from streams.read_limits import DEFAULT_LIMITS, ReadLimits
@@ -170,6 +172,9 @@ class _Operator:
     #: Output streams with their fields.
     outputs: ClassVar[Streams] = {}
 
+    #: Output streams whose tuples mean something under one plan only: with another one, what is under way is dropped.
+    plan_streams: ClassVar[frozenset[str]] = frozenset()
+
     def open(self, context: TaskContext) -> None:
         """Start: called once, before the first epoch or before `restore`."""
 
@@ -182,6 +187,23 @@ class _Operator:
 
     def restore(self, state: State) -> None:
         """Take over the state of a snapshot."""
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """Divide the states of all tasks among another number of tasks, as a pure function.
+
+        It is asked for every component when a run goes on from a checkpoint with another parallelism anywhere. An operator
+        without state can have any; one that holds state says here how it is divided.
+        """
+        if len(states) == division.tasks:
+            return list(states)
+        if not any(states):
+            return [{} for _ in range(division.tasks)]
+        raise DeclarationError(
+            f"'{division.component}' had {len(states)} tasks at the checkpoint and has {division.tasks} now, but its operator "
+            f"{cls.__name__} does not say how to divide its state; give it a class method 'redistribute(states, division)', "
+            f"or set its parallelism to {len(states)}"
+        )
 
 
 class Spout(_Operator):

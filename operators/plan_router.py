@@ -1,6 +1,6 @@
 """A router that follows a plan: whatever the partitioner, each object and each query goes where the plan says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.orders import PlanSchedule, orders_of
+from operators.redistribution import Division
 from operators.textual_summary import SUMMARY_FIELDS, TextualSummary, summary_changes
 from partitioners.columns import Csr
 from streams.batches import OP_REGISTER, ObjectBatch, QueryBatch, batch_fields
@@ -71,6 +72,10 @@ class PlanRouter(Bolt):
         self._summary = TextualSummary(self._workers) if self.textual_summary else None
         self._tells = "summary" in context.targets
 
+    def routes(self, queries: QueryBatch) -> Csr:
+        """Return the evaluators that hold each query."""
+        return self._schedule.route_queries(queries, self._context.metric)
+
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Follow orders, then divide what has come."""
         for order in orders_of(inputs.batches("orders")):
@@ -118,7 +123,21 @@ class PlanRouter(Bolt):
         return {"schedule": self._schedule.snapshot(), "summary": summary}
 
     def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._schedule.restore(state["schedule"])
+        """Take over a snapshot; one without plans is that of a router whose plan is new."""
+        if state["schedule"] is not None:
+            self._schedule.restore(state["schedule"])
         if self._summary is not None:
             self._summary.restore(state["summary"])
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All routers know the same; with other evaluators they start with their plan and the queries that live."""
+        state = dict(states[0])
+        if division.queries is not None and division.routes is not None:
+            state["schedule"] = None
+            if state["summary"] is not None:
+                summary = TextualSummary(division.evaluators)
+                changes = summary_changes(division.queries, division.routes)
+                summary.apply([] if changes is None else [changes])
+                state["summary"] = summary.snapshot()
+        return [state] * division.tasks

@@ -1,15 +1,18 @@
 """The evaluator of continuous range queries: an index of standing queries, matched with every object of an epoch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from operators.balanced_share import REPLY_FIELDS, STATISTICS, BalancedShare
+from operators.evaluator_shares import divided_shares, live_queries
 from operators.indexes import INDEXES, make_range_index
 from operators.meetings import Meetings
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.query_ids import QueryIds
+from operators.redistribution import Division
 from operators.textual_summary import SUMMARY_FIELDS, summary_changes
 from partitioners.fine_grid import DEFAULT_SIDE
 from partitioners.grid_plan import GridPlan
@@ -24,7 +27,7 @@ __all__ = ["RangeEvaluator"]
 class RangeEvaluator(Bolt):
     """Answers continuous range queries.
 
-    In each epoch orders of a balancer come first, then queries that other evaluators give, then the query operations:
+    In each epoch queries that other evaluators give come first, then orders of a balancer, then the query operations:
     registrations are inserted, unregistrations lower the end of a query. Then the objects are matched; a pair counts if
     ``q.ts <= o.ts < q.end``, so the order within the epoch is that of event time. Then queries that have ended are dropped.
 
@@ -45,6 +48,7 @@ class RangeEvaluator(Bolt):
         "summary": SUMMARY_FIELDS,
     }
     answers: ClassVar = frozenset({"continuous range"})
+    plan_streams: ClassVar = frozenset({"statistics", "replies", "transfer", "summary"})
 
     index: str = "kag"
     transfer_queries: int = 5_000
@@ -80,10 +84,11 @@ class RangeEvaluator(Bolt):
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Follow orders, apply the query operations, match the objects, drop what has ended."""
         if self._share is not None:
-            self._share.follow(inputs.batches("orders"), emit)
-            self._examined = self._index.cost().candidates
+            # The last queries of a round come in the epoch of its switch, which ends the round: so they come first.
             if given := inputs.batches("transfer"):
                 self._take_over(QueryBatch.concat(given), epoch, emit)
+            self._share.follow(inputs.batches("orders"), emit)
+            self._examined = self._index.cost().candidates
         if queries := inputs.batches("queries"):
             self._apply(QueryBatch.concat(queries))
         if objects := inputs.batches("objects"):
@@ -187,5 +192,15 @@ class RangeEvaluator(Bolt):
         self._examined = state["examined"]
         if self._meetings is not None:
             self._meetings.restore(state["meetings"])
-        if self._share is not None:
+        if self._share is not None and state["share"] is not None:
             self._share.restore(state["share"])
+
+    @classmethod
+    def live_queries(cls, states: Sequence[State]) -> QueryBatch:
+        """Return the queries that evaluators with these states hold, each once."""
+        return live_queries(states)
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """Give each evaluator the queries that are its own from now on; no transfer is under way any more."""
+        return divided_shares(states, division) if division.replanned else list(states)

@@ -1,6 +1,6 @@
 """Records read from files but not emitted yet: what lets a spout know which time comes next."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streams.batches import ObjectBatch, QueryBatch, RejectBatch
 
-__all__ = ["Chunk", "ReadAhead"]
+__all__ = ["Chunk", "ReadAhead", "merge_shares"]
 
 #: After so many records that cannot be used a spout emits them, even where there is nothing else to emit.
 MOST_REFUSED = 65_536
@@ -93,3 +93,14 @@ class ReadAhead(Generic[B]):
         """Take over a snapshot; the reader must start behind its `records`."""
         self.records, self.watermark = state["records"], state["watermark"]
         self.rows, self.mine, self.rejects = state["rows"], state["mine"], list(state["rejects"])
+
+
+def merge_shares(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Put together what the readers of one input had read ahead, each with the keywords of its own rows only.
+
+    All of them read alike, so they hold the same rows in the same order, and each row is one reader's own.
+    """
+    rows = type(states[0]["rows"]).concat([state["rows"].take(np.flatnonzero(state["mine"])) for state in states])
+    whole = rows.take(np.argsort(rows.seq, kind="stable"))
+    rejects = [batch for state in states for batch in state["rejects"]]
+    return {**states[0], "rows": whole, "mine": np.ones(len(whole), np.bool_), "rejects": rejects}

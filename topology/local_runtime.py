@@ -6,11 +6,12 @@ other as the seed says. Whatever the schedule, the results are the same.
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from streams.errors import RunError
+from topology.checkpoints.collection import Checkpoints
 from topology.conductor import Conductor
 from topology.failure import speaks_for_itself, task_failure
 from topology.messages import Message, Report
@@ -40,7 +41,8 @@ class LocalRuntime:
         on_report: Callable[[Report], None] = lambda _report: None,
         on_ack: Callable[[int, int], None] = lambda _epoch, _pending: None,
         should_stop: Callable[[], bool] = lambda: False,
-        snapshots: dict[int, dict[str, Any]] | None = None,
+        snapshots: Mapping[int, dict[str, Any]] | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.wiring = wiring
         self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
@@ -49,6 +51,7 @@ class LocalRuntime:
         self._in_flight: list[Message] = []
         self._tasks: dict[int, Task] = {}
         self._snapshots = snapshots or {}
+        self._checkpoints = checkpoints
 
     def run(self) -> None:
         """Run until the final epoch is complete; raise what an operator raised, with its task's name."""
@@ -61,11 +64,16 @@ class LocalRuntime:
                         raise
                     raise task_failure(spec.name, -1, error) from error
             start = self._restore()
+            if self._checkpoints is not None:
+                self._checkpoints.begin(self._tasks)
             self._loop(Conductor(self.wiring, start=start))
         finally:
-            for task in self._tasks.values():
-                with suppress(Exception):  # the run has ended; one that cannot close must not keep others from it
-                    task.operator.close()
+            self._close()
+
+    def _close(self) -> None:
+        for task in self._tasks.values():
+            with suppress(Exception):  # the run has ended; one that cannot close must not keep others from it
+                task.operator.close()
 
     def _restore(self) -> int:
         """Give every task its snapshot, where there are any, and send again what was under way."""
@@ -93,6 +101,8 @@ class LocalRuntime:
                 for spout in spouts:
                     spout.operator.ack(epoch)
                 self.on_ack(epoch, conductor.pending)
+                if self._checkpoints is not None:
+                    self._checkpoints.ack(epoch)
             if completed and conductor.idle and conductor.pending == 0 and conductor.final is None:
                 time.sleep(idle_seconds)
                 idle_seconds = min(idle_seconds * 2, IDLE_SECONDS_MOST)
@@ -102,6 +112,8 @@ class LocalRuntime:
                 self._grant(conductor, spouts, ready)
 
     def _grant(self, conductor: Conductor, spouts: list[Task], ready: dict[int, Task]) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.choose(conductor.limit)
         if conductor.grant():
             for spout in spouts:
                 spout.grant(conductor.limit, conductor.final)
@@ -122,6 +134,7 @@ class LocalRuntime:
         started = time.perf_counter()
         try:
             messages, report = task.step()
+            self._save(task, report.epoch)
         except Exception as error:
             self._fail(conductor)
             if speaks_for_itself(error):
@@ -137,6 +150,15 @@ class LocalRuntime:
                 self._deliver(message, ready)
         self.on_report(report)
         return conductor.report(report)
+
+    def _save(self, task: Task, epoch: int) -> None:
+        """Take the state of a task that has worked on the epoch of a checkpoint; behind the final one nothing goes on."""
+        checkpoints = self._checkpoints
+        if checkpoints is not None and checkpoints.mark == epoch:
+            if task.done:
+                checkpoints.drop()
+            else:
+                checkpoints.take(task)
 
     def _deliver(self, message: Message, ready: dict[int, Task]) -> None:
         task = self._tasks[message.target]

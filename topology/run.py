@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from streams.batches import Batch
-from streams.errors import RunError
+from streams.errors import DeclarationError
+from topology.checkpoints import Checkpoints, Resumption, RunRecord, open_store, resumption_of, same_place
 from topology.declaration import Topology
 from topology.local_runtime import LocalRuntime
 from topology.messages import Report
@@ -55,6 +57,7 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     on_bytes: Callable[[bytes], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    resume: str | Path | None = None,
 ) -> Outcome:
     """Run a topology to the end of its input (or until `should_stop`), and return the outcome.
 
@@ -67,33 +70,65 @@ def run(
         on_progress: is called after each complete epoch.
         on_bytes: takes what sinks write to standard output.
         should_stop: is asked after each epoch; true drains the epochs under way and ends the run.
+        resume: go on from the newest whole checkpoint in this folder or at this URL.
     """
     validate(topology)
-    wiring = wire(topology, plan_of(topology))
+    resumption = resumption_of(topology, open_store(str(resume))) if resume is not None else None
+    wiring = wire(topology, resumption.plan if resumption is not None else plan_of(topology))
     tally = Tally(wiring, time.monotonic)
-    collector = _Collector(topology.settings.limits.collected, on_bytes)
-
-    def on_report(report: Report) -> None:
-        tally.report(report)
-        for output in report.outputs:
-            collector.take(output)
+    record = RunRecord(tally, topology.settings.limits.collected, on_bytes)
+    states = None
+    if resumption is not None:
+        record.restore(resumption.driver)
+        states = resumption.states(wiring)
 
     def on_ack(epoch: int, pending: int) -> None:
-        tally.ack(epoch)
+        record.ack(epoch)
         if on_progress is not None:
             objects, results = int(tally.totals["objects"]), int(tally.totals["results"])
             on_progress(Progress(tally.epochs, pending, objects, results, tally.seconds, tally.latency.percentile(50)))
 
-    made: Runtime
     if (runtime or topology.settings.runtime) == "ray":
-        made = _ray_runtime(wiring, address or topology.settings.address, on_report, on_ack, should_stop)
+        _refuse_checkpoints(topology, resume)
+        made: Runtime = _ray_runtime(wiring, address or topology.settings.address, record.report, on_ack, should_stop)
+        made.run()
     else:
+        checkpoints = _checkpoints(wiring, record, resumption)
         seed = topology.settings.seed if scheduler_seed is None else scheduler_seed
         made = LocalRuntime(
-            wiring, seed=seed, delays=delays, on_report=on_report, on_ack=on_ack, should_stop=should_stop
+            wiring,
+            seed=seed,
+            delays=delays,
+            on_report=record.report,
+            on_ack=on_ack,
+            should_stop=should_stop,
+            snapshots=states,
+            checkpoints=checkpoints,
         )
-    made.run()
-    return Outcome(tally.summary(), collector.batches)
+        try:
+            made.run()
+        finally:
+            if checkpoints is not None:
+                checkpoints.close()
+    return Outcome(tally.summary(), record.collected)
+
+
+def _checkpoints(wiring: Wiring, record: RunRecord, resumption: Resumption | None) -> Checkpoints | None:
+    settings = wiring.topology.settings.checkpoint
+    if settings is None:
+        return None
+    store = open_store(settings.directory, wiring.topology.base)
+    resumed_here = resumption is not None and same_place(resumption.place, store.url)
+    return Checkpoints(wiring, settings, store, record, resumed_here=resumed_here)
+
+
+def _refuse_checkpoints(topology: Topology, resume: str | Path | None) -> None:
+    if resume is not None or topology.settings.checkpoint is not None:
+        raise DeclarationError(
+            "checkpoints are taken, and gone on from, by the local runtime; run with --runtime local, "
+            "or without topology.checkpoint",
+            ("topology", "runtime"),
+        )
 
 
 def _ray_runtime(
@@ -106,25 +141,3 @@ def _ray_runtime(
     from topology.ray_runtime import RayRuntime  # Ray takes seconds to import; the embedded runtime never needs it
 
     return RayRuntime(wiring, address=address, on_report=on_report, on_ack=on_ack, should_stop=should_stop)
-
-
-class _Collector:
-    """Keeps what collecting sinks hand over, up to a limit, and passes bytes on."""
-
-    def __init__(self, limit: int, on_bytes: Callable[[bytes], None] | None) -> None:
-        self.batches: list[Batch] = []
-        self._left = limit
-        self._on_bytes = on_bytes
-
-    def take(self, output: Any) -> None:
-        if isinstance(output, bytes | bytearray | memoryview):
-            if self._on_bytes is not None:
-                self._on_bytes(bytes(output))
-            return
-        self._left -= len(output)
-        if self._left < 0:
-            raise RunError(
-                "a collecting sink has more results than topology.limits.collected allows; "
-                "write them to a file (operator 'jsonl' or 'parquet'), or raise the limit"
-            )
-        self.batches.append(output)

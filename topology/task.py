@@ -262,6 +262,6 @@ class _Output:
         return self.grouping.snapshot() if self.grouping is not None else None
 
     def restore(self, state: Any) -> None:
-        """Give the grouping its memory back."""
-        if self.grouping is not None:
+        """Give the grouping its memory back; None is that of one that has none, or begins."""
+        if self.grouping is not None and state is not None:
             self.grouping.restore(state)

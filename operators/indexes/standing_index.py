@@ -19,7 +19,7 @@ from streams.columns import Ids
 from streams.errors import InputError
 from streams.geometry import REGION_CIRCLE, Metric, distance
 
-__all__ = ["StandingIndex"]
+__all__ = ["SAVED_COLUMNS", "StandingIndex", "registrations"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -203,7 +203,7 @@ class StandingIndex:
         batch = self._table.batch(np.sort(self._table.ledger.held()))
         cost = self._work.cost
         return {
-            **{name: getattr(batch, name) for name in _SAVED},
+            **{name: getattr(batch, name) for name in SAVED_COLUMNS},
             "cost": np.array([cost.objects, cost.candidates, cost.matches], np.int64),
             "cost_rows": self._work.cost_rows.copy(),
             "cost_columns": self._work.cost_columns.copy(),
@@ -220,7 +220,7 @@ class StandingIndex:
             )
         self._work = Workload(grid, by_cell=self._work.cells is not None)
         self._clear()
-        self.insert(_registrations({name: np.array(arrays[name]) for name in _SAVED}))
+        self.insert(registrations({name: np.array(arrays[name]) for name in SAVED_COLUMNS}))
         self._work.cost = Cost(*(int(number) for number in arrays["cost"]))
         self._work.cost_rows[:] = arrays["cost_rows"]
         self._work.cost_columns[:] = arrays["cost_columns"]
@@ -233,10 +233,12 @@ class StandingIndex:
         return self._table.nbytes + self._structure.nbytes + self._expiry.nbytes + self._work.nbytes
 
 
-_SAVED = ("number", "ts", "end", "match_any", "region", "shape", "kw_off", "kw")
+#: The columns of a query that a snapshot has.
+SAVED_COLUMNS = ("number", "ts", "end", "match_any", "region", "shape", "kw_off", "kw")
 
 
-def _registrations(columns: Arrays) -> QueryBatch:
+def registrations(columns: Arrays) -> QueryBatch:
+    """Return the queries of a snapshot; their identifiers stay with the owner of the index."""
     numbers = columns["number"]
     count = len(numbers)
     return QueryBatch(
