@@ -1,0 +1,77 @@
+"""Topologies whose load moves between evaluators, drawn from a seed."""
+
+import random
+
+from range_inputs import write_inputs
+
+from topology import TopologyBuilder
+
+INDEXES = ("kag", "fast", "gi2", "brute")
+
+
+def adaptive_topology(objects, queries, *, evaluators=4, routers=2, query_routers=1, summary=True, index="kag",
+                      policy="random", feedback=1, tick=1, chunk=5_000, statistics="summaries", partitioner=None,
+                      balancer=None, epoch=None, inject=(), **settings):  # fmt: skip
+    """Declare Tornado: routers of queries and of objects, evaluators, a balancer."""
+    builder = TopologyBuilder(
+        "adaptive", epoch={**(epoch or {"objects": 7, "queries": 6}), "feedback": feedback},
+        partitioner={"kind": "kd", "side": 16, **(partitioner or {})}, **settings,
+    )  # fmt: skip
+    builder.spout("objects", "object-file", path=objects)
+    builder.spout("queries", "query-file", path=queries)
+    builder.bolt("query-router", "plan-router", parallelism=query_routers).shuffle("queries", "queries").all(
+        "balancer", "orders", feedback=True
+    )
+    router = builder.bolt("router", "plan-router", parallelism=routers, textual_summary=summary)
+    router.shuffle("objects", "objects").all("balancer", "orders", feedback=True)
+    if summary:
+        router.all("query-router", "summary").all("evaluator", "summary", feedback=True)
+    evaluator = builder.bolt(
+        "evaluator", "range-evaluator", parallelism=evaluators, index=index, tick={"epochs": tick},
+        transfer_queries=chunk, statistics=statistics,
+    )  # fmt: skip
+    evaluator.direct("query-router", "queries").direct("router", "objects")
+    evaluator.direct("evaluator", "transfer", feedback=True).all("balancer", "orders", feedback=True)
+    watcher = builder.bolt("balancer", "balancer", policy=policy, **(balancer or {}))
+    watcher.global_("evaluator", "statistics").global_("evaluator", "replies")
+    builder.bolt("sink", "collect").global_("evaluator", "results")
+    for one in inject:
+        builder.inject(**one)
+    return builder.build()
+
+
+def random_injections(rng):
+    """Draw none to two hotspots."""
+    at = [rng.randrange(9) / 8, rng.randrange(9) / 8]
+    region = [0.25, 0.25, 0.75, 0.5]
+    kinds = [
+        {"kind": "condense", "at": at, "strength": rng.choice([0.1, 0.4, 0.7])},
+        {"kind": "objects", "region": region, "strength": 1.0},
+        {"kind": "keyword", "keyword": "cat", "strength": 0.5},
+    ]
+    start = rng.randrange(20)
+    return [{**one, "start": start, "duration": rng.choice([4, 12])} for one in rng.sample(kinds, rng.randrange(3))]
+
+
+def random_adaptive_topology(folder, seed, **fixed):
+    """Draw a whole topology: sizes, plan, policy, lags, hotspots, input."""
+    rng = random.Random(seed)
+    sizes = {"objects": rng.randrange(20, 90), "queries": rng.randrange(10, 70), "last_ts": rng.choice([12, 40])}
+    inputs = write_inputs(folder, seed, **sizes)
+    drawn = {
+        "evaluators": rng.randrange(2, 7),
+        "routers": rng.randrange(1, 5),
+        "query_routers": rng.randrange(1, 4),
+        "summary": rng.random() < 0.7,
+        "index": rng.choice(INDEXES),
+        "policy": rng.choice(["random", "random", "tornado", "tornado-paper"]),
+        "feedback": rng.randrange(1, 4),
+        "tick": rng.randrange(1, 4),
+        "chunk": rng.choice([1, 2, 5, 5_000]),
+        "partitioner": {"kind": rng.choice(["kd", "uniform"]), "side": rng.choice([2, 4, 16])},
+        "balancer": {"seed": seed, "threshold": 1.0, "beta": rng.choice([0.0, 0.1])},
+        "epoch": {"objects": rng.choice([2, 4, 10]), "queries": rng.choice([2, 5, 100])},
+        "max_pending": rng.choice([1, 3, 8]),
+        "inject": random_injections(rng),
+    }
+    return adaptive_topology(*inputs, **{**drawn, **fixed})
