@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
@@ -46,11 +46,18 @@ class Partitioner:
         return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def _uniform(statistics: Statistics, workers: int) -> GridPlan:
-    return uniform_plan(statistics.grid, workers)
+def _uniform(statistics: Statistics, workers: int, *, spare: int = 0) -> GridPlan:
+    return _with_spare(lambda busy: uniform_plan(statistics.grid, busy), workers, spare)
 
 
-def _kd(statistics: Statistics, workers: int, *, literal: bool = False) -> GridPlan:
+def _with_spare(build: Callable[[int], GridPlan], workers: int, spare: int) -> GridPlan:
+    """Leave some workers without a partition: Tornado's auxiliary evaluators, which a rebalancing splits off to."""
+    if not 0 <= spare < workers:
+        raise DeclarationError(f"spare = {spare} of {workers} workers, expected 0 to {workers - 1}")
+    return replace(build(workers - spare), workers=workers)
+
+
+def _kd(statistics: Statistics, workers: int, *, literal: bool = False, spare: int = 0) -> GridPlan:
     """Build Tornado's plan; `literal` counts queries everywhere in Equation 1 (see `costs.cell_costs`)."""
     costs = statistics.cell_cost
     if costs is None:
@@ -59,7 +66,7 @@ def _kd(statistics: Statistics, workers: int, *, literal: bool = False) -> GridP
         costs = cell_costs(statistics.grid, statistics.objects, queries, here=not literal)
     if not costs.any():
         costs = statistics.objects_by_cell()  # no query is known: balance objects
-    return kd_plan(statistics.grid, costs, workers)
+    return _with_spare(lambda busy: kd_plan(statistics.grid, costs, busy), workers, spare)
 
 
 def _hash(statistics: Statistics, workers: int) -> HashPlan:

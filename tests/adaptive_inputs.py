@@ -68,7 +68,11 @@ def random_adaptive_topology(folder, seed, **fixed):
         "feedback": rng.randrange(1, 4),
         "tick": rng.randrange(1, 4),
         "chunk": rng.choice([1, 2, 5, 5_000]),
-        "partitioner": {"kind": rng.choice(["kd", "uniform"]), "side": rng.choice([2, 4, 16])},
+        "partitioner": {
+            "kind": rng.choice(["kd", "uniform"]),
+            "side": rng.choice([2, 4, 16]),
+            "options": {"spare": rng.randrange(2)},
+        },
         "balancer": {"seed": seed, "threshold": 1.0, "beta": rng.choice([0.0, 0.1])},
         "epoch": {"objects": rng.choice([2, 4, 10]), "queries": rng.choice([2, 5, 100])},
         "max_pending": rng.choice([1, 3, 8]),
