@@ -152,7 +152,7 @@ class Kag:
             self._stamp = np.append(self._stamp, np.zeros(room - len(self._stamp), np.int32))
 
     def _make_room(self, needed: bool) -> None:
-        """Let the arenas grow by half or by what the kernel has asked for."""
+        """Let the arenas grow threefold or by what the kernel has asked for; what is not yet touched costs nothing."""
         if not needed:
             return
         state = self._state
@@ -164,6 +164,6 @@ class Kag:
 def _roomier(array: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
     if used + needed <= len(array):
         return array
-    larger = np.empty((used + needed + used // 2, *array.shape[1:]), array.dtype)
+    larger = np.empty((used + needed + 2 * used, *array.shape[1:]), array.dtype)
     larger[:used] = array[:used]
     return larger

@@ -90,9 +90,9 @@ def tag(slots: Slots, kw: Slots, pool: Slots, traits: Any, tags: Postings, verif
 
 @kernel
 def _class_of(size: Int) -> Int:
-    """Return the class of the smallest block with room for `size`: every size to 8, then four to the octave."""
+    """Return the class of the smallest block with room for `size`: every size to 4, 6, 8, then four to the octave."""
     if size <= 8:
-        return size - 1
+        return size - 1 if size <= 4 else (size + 1) // 2 * 2 - 1
     bits = 4
     while (1 << bits) < size:
         bits += 1
@@ -375,8 +375,13 @@ def _place_in_hole(g: Int, entry: Int, groups: Slots, cells: Slots, postings: Po
 
 
 @kernel
-def _hint(i: Int, words: Slots, box: Slots, directory: Slots, groups: Slots, cells: Slots, postings: Postings) -> None:
-    """Ask for what the next postings of a batch will touch: the further ahead, the earlier the stage."""
+def _hint(
+    i: Int, words: Slots, box: Slots, directory: Slots, groups: Slots, cells: Slots, postings: Postings, filing: bool
+) -> None:
+    """Ask for what the next postings of a batch will touch: the further ahead, the earlier the stage.
+
+    Filing moves postings up to the end of the row, taking out touches one cell.
+    """
     last = words.shape[0] - 1
     prefetch(directory, words[min(i + 16, last)])
     prefetch(groups, 8 * np.int64(directory[words[min(i + 11, last)]]))
@@ -389,11 +394,18 @@ def _hint(i: Int, words: Slots, box: Slots, directory: Slots, groups: Slots, cel
         if side > 1:
             column = ((box[n, 0] + ((box[n, 2] - box[n, 0]) >> 1)) * side) >> 16
             row = ((box[n, 1] + ((box[n, 3] - box[n, 1]) >> 1)) * side) >> 16
-            base += row * (side + 2) + 1 + column
+            base += row * (side + 2)
+            entry = base + 1 + column
             if ahead == 7:
-                prefetch(cells, base)
+                prefetch(cells, entry)
+                if filing:
+                    prefetch(cells, base)
+                    prefetch(cells, base + 1 + side)
+            elif filing:
+                prefetch(postings, 4 * np.int64(cells[entry + 1]))
+                prefetch(postings, 4 * np.int64(cells[base + 1 + side]))
             else:
-                prefetch(postings, 4 * np.int64(cells[base]))
+                prefetch(postings, 4 * np.int64(cells[entry]))
         elif ahead == 7:
             prefetch(postings, 4 * base)
 
@@ -409,7 +421,7 @@ def add(
     `box` rows are low x, low y, high x, high y in quanta. Where the room is not enough, `state` says what is needed.
     """
     for i in range(start, slots.shape[0]):
-        _hint(i, words, box, directory, groups, cells, postings)
+        _hint(i, words, box, directory, groups, cells, postings, True)
         wide, high = box[i, 2] - box[i, 0], box[i, 3] - box[i, 1]
         size_class = 0
         while (1 << size_class) <= max(wide, high):
@@ -463,7 +475,7 @@ def discard(
 ) -> Int:  # fmt: skip
     """Take postings out from `start` on; return how many are out: all, or as many as there is room to lay out anew."""
     for i in range(start, slots.shape[0]):
-        _hint(i, words, box, directory, groups, cells, postings)
+        _hint(i, words, box, directory, groups, cells, postings, False)
         wide, high = box[i, 2] - box[i, 0], box[i, 3] - box[i, 1]
         size_class = 0
         while (1 << size_class) <= max(wide, high):

@@ -61,8 +61,15 @@ def _find(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -> No
 
 @kernel
 def _enter(slots: Slots, table: Slots, number: Any, base: int) -> None:
+    """Enter slots, those below 0 are none: so the places of another table may be given."""
     size = table.shape[0]
     for i in range(slots.shape[0]):
+        if i + 2 * _AHEAD < slots.shape[0]:
+            prefetch(number, np.int64(slots[i + 2 * _AHEAD]))
+            if slots[i + _AHEAD] >= 0:
+                prefetch(table, _place(number[slots[i + _AHEAD]] + base, size))
+        if slots[i] < 0:
+            continue
         place = _place(number[slots[i]] + base, size)
         while table[place] >= 0:
             place = place + 1 if place + 1 < size else 0
@@ -156,6 +163,7 @@ class Ledger:
         self._free: Slots = np.empty(0, np.int32)
         self._free_count = 0
         self._latest_start, self._earliest_end = -FOREVER, FOREVER
+        self._largest = np.iinfo(np.int64).min
 
     @property
     def nbytes(self) -> int:
@@ -168,6 +176,12 @@ class Ledger:
         out = np.empty(len(numbers), np.int32)
         _find(numbers, self._table, self.number, self._number_base, out)
         return out
+
+    def holds(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Tell of each number whether it is held; numbers that go on after the largest one seen need no search."""
+        if len(numbers) and numbers.min() > self._largest:
+            return np.zeros(len(numbers), np.bool_)
+        return self.find(numbers) >= 0
 
     def admit(self, numbers: Ints, ts: Ints, end: Ints) -> Slots:
         """Give slots to new queries (at least one): used ones first, then the next in order."""
@@ -182,13 +196,12 @@ class Ledger:
             self._keep_ends()
         columns = (self.number, self.ts, self.end)
         _write(slots, numbers, ts, end, *columns, self._number_base, self._time_base, np.iinfo(self.end.dtype).max)
-        self._latest_start = max(self._latest_start, last)
+        self._latest_start, self._largest = max(self._latest_start, last), max(self._largest, high)
         self._earliest_end = min(self._earliest_end, soonest)
         self.live += len(slots)
         if self.live > FULLEST * len(self._table):
-            held = self._table[self._table >= 0]
-            self._table = np.full(int(self.live / ROOMIEST) + 8, -1, np.int32)
-            _enter(held, self._table, self.number, self._number_base)
+            old, self._table = self._table, np.full(int(self.live / ROOMIEST) + 8, -1, np.int32)
+            _enter(old, self._table, self.number, self._number_base)
         _enter(slots, self._table, self.number, self._number_base)
         return slots
 
@@ -271,7 +284,7 @@ class Ledger:
         slots = np.concatenate([again, np.arange(self.top, self.top + fresh, dtype=np.int32)])
         self.top += fresh
         if self.top > len(self.number):
-            room = self.top + self.top // 2 + 64
+            room = 3 * self.top + 64
             self.number, self.ts = _grown(self.number, room), _grown(self.ts, room)
             if len(self.end):
                 self.end = _grown(self.end, room)

@@ -166,7 +166,7 @@ class QueryTable:
         words = self.words.number(queries.kw)
         slots = self.ledger.admit(queries.number, queries.ts, queries.end)
         if self.ledger.top > len(self.traits):
-            self._grow(self.ledger.top + self.ledger.top // 2 + 64)
+            self._grow(3 * self.ledger.top + 64)
         _file(slots, queries.region, queries.match_any, queries.kw_off, queries.shape, self.traits, self.shape)
         self._pool_top = _arrange(
             queries.kw_off, words, self.words.uses, self.words.raw, slots, self.kw, self.pool, self._pool_top
@@ -315,6 +315,6 @@ def check_registrations(queries: QueryBatch, ledger: Ledger) -> None:
         twice = np.isin(queries.number, numbers[1:][numbers[1:] == numbers[:-1]])
         if twice.any():
             refuse(int(np.flatnonzero(twice)[1]), "occurs twice in one batch")
-    held = ledger.find(queries.number) >= 0
+    held = ledger.holds(queries.number)
     if held.any():
         refuse(int(np.flatnonzero(held)[0]), "is already registered; remove it first or give it another number")

@@ -29,6 +29,16 @@ def test_ledger_finds_what_it_holds_and_nothing_else():
     assert ledger.live == 1001
 
 
+def test_ledger_tells_what_it_holds_whether_numbers_go_on_or_not():
+    """Numbers beyond the largest one seen are not held; others are searched, also after the largest has gone."""
+    ledger, _ = admitted([5, 40, 9])
+    assert ledger.holds(np.array([41, 50])).tolist() == [False, False]
+    assert ledger.holds(np.array([50, 9, 40, 6])).tolist() == [False, True, True, False]
+    ledger.withdraw(np.array([40]))
+    assert ledger.holds(np.array([40, 5])).tolist() == [False, True]
+    assert ledger.holds(np.array([], np.int64)).tolist() == []
+
+
 @pytest.mark.parametrize("far", [2**40, -(2**40)])
 def test_ledger_widens_when_values_do_not_fit(far):
     """Numbers and times far from the first ones are kept exactly, and so are those from before."""
