@@ -20,6 +20,7 @@ from topology import Topology, TopologyBuilder
 from topology import run as run_topology
 
 ROUTERS, EVALUATORS, KEYWORDS, WINDOW, GRID = 2, 4, 8, 8, 64
+TASKS = 1 + ROUTERS + EVALUATORS + 1
 OBJECT_FIELDS = batch_fields(ObjectBatch)
 
 
@@ -205,28 +206,35 @@ def _cpu_seconds(pids: list[int]) -> float:
     return total
 
 
-def _actor_pids() -> list[int]:
-    """Return this process and every worker process that runs one of our actors."""
-    found = [os.getpid()]
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline", "rb") as file:
-                    if b"ray::WorkerActor" in file.read():
-                        found.append(int(entry))
-            except OSError:
-                continue
+def worker_pids() -> list[int]:
+    """Return the processes below this one that run one of our workers."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                ours = b"ray::WorkerActor" in file.read()
+            if ours and _descends(int(entry), os.getpid()):
+                found.append(int(entry))
+        except OSError:  # it has ended meanwhile
+            continue
     return found
 
 
+def _descends(pid: int, ancestor: int) -> bool:
+    while pid > 1 and pid != ancestor:
+        with open(f"/proc/{pid}/stat") as file:
+            pid = int(file.read().rsplit(")", 1)[1].split()[1])
+    return pid == ancestor
+
+
 def measure_idle(seconds: float) -> float:
-    """Return the cores that an idle topology on Ray uses: driver and all actors."""
+    """Return the cores that an idle topology on Ray uses: driver and all workers."""
     marks: list[tuple[float, float]] = []
 
     def mark(_progress: Any) -> None:
         now = time.monotonic()
         if not marks or now - marks[-1][0] > seconds / 4:
-            marks.append((now, _cpu_seconds(_actor_pids())))
+            marks.append((now, _cpu_seconds([os.getpid(), *worker_pids()])))
 
     run_topology(transport_topology(1_000, seconds, idle=True), runtime="ray", on_progress=mark)
     (t0, c0), (t1, c1) = marks[1], marks[-1]
@@ -235,7 +243,7 @@ def measure_idle(seconds: float) -> float:
 
 def run(options: Options) -> Report:
     """Measure everything."""
-    import ray
+    from topology.ray_runtime.cluster import cpu_count
 
     seconds = 2.0 if options.quick else 6.0
     figures: dict[str, float] = {}
@@ -261,7 +269,7 @@ def run(options: Options) -> Report:
             record("plain_calls", objects, {"objects_per_s": plain}, None)
             record("ray", objects, measure("ray", objects, seconds, options.seed), plain)
         figures["idle_cores"] = measure_idle(4.0 if options.quick else 10.0)
-        assert ray.is_initialized()
+        workers = min(cpu_count(), TASKS)
     goals = [
         Goal("local_10000_objects_per_s", at_least=3e6),
         Goal("ray_10000_objects_per_s", at_least=3e6),
@@ -278,7 +286,10 @@ def run(options: Options) -> Report:
         goals=goals,
         columns=("runtime", "objects an epoch", "objects/s", "vs plain calls", "latency p50 / p99 ms"),
         rows=rows,
-        notes=[f"idle topology on Ray: {figures['idle_cores']:.3f} cores (driver and 8 actors)"],
+        notes=[
+            f"Ray: {TASKS} tasks in {workers} worker processes and the driver",
+            f"idle topology on Ray: {figures['idle_cores']:.3f} cores (driver and workers)",
+        ],
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from operators_for_tests import ByParity, Counts, Director, Doubler, FailsAt, Halver, Numbers, Tagged
 from range_inputs import assert_exact, range_topology, write_inputs
 
+from benchmarks.transport import worker_pids
 from streams.errors import DeclarationError, InputError, RunError, TaskFailedError
 from topology import TopologyBuilder, run
 from topology.ray_runtime.cluster import connect
@@ -33,9 +34,9 @@ def test_own_cluster_listens_on_loopback_only():
     assert [node["NodeManagerAddress"] for node in ray.nodes()] == ["127.0.0.1"]
 
 
-def everything(count=200):
+def everything(count=200, workers=0):
     """Every grouping, a tick and a feedback edge in one topology."""
-    builder = TopologyBuilder("everything", max_pending=4)
+    builder = TopologyBuilder("everything", max_pending=4, ray={"workers": workers})
     builder.spout("numbers", Numbers, parallelism=2, count=count, size=20)
     builder.bolt("double", Doubler, parallelism=2).local_or_shuffle("numbers")
     builder.bolt("director", Director).partial_key("numbers", ["word"])
@@ -50,9 +51,10 @@ def rows(outcome: Outcome):
     return Counter(row for batch in outcome.collected for row in batch.rows())
 
 
-def test_ray_gives_the_local_results():
-    """Every tuple of a topology with all groupings, ticks and feedback is the same on both runtimes."""
-    topology = everything()
+@pytest.mark.parametrize("workers", [1, 2, 100])
+def test_ray_gives_the_local_results(workers):
+    """Every tuple of a topology with all groupings, ticks and feedback is the same, however tasks are packed."""
+    topology = everything(workers=workers)
     local, distributed = run(topology), run(topology, runtime="ray")
     assert rows(distributed) == rows(local)
     for key in ("results", "evaluators"):
@@ -88,37 +90,30 @@ def test_unusable_file_on_ray_is_an_input_error(tmp_path):
     assert objects.exists()
 
 
-def endless():
-    builder = TopologyBuilder("endless", max_pending=2)
+def endless(workers=0):
+    builder = TopologyBuilder("endless", max_pending=2, ray={"workers": workers})
     builder.spout("numbers", Numbers, count=10**9, size=10)
     builder.bolt("tagged", Tagged, parallelism=2).shuffle("numbers")
     builder.bolt("sink", "count").global_("tagged")
     return builder.build()
 
 
-def test_killed_actor_ends_the_run_by_name():
-    """A process that is killed is named in the error, and nothing hangs."""
+@pytest.mark.parametrize(
+    ("workers", "names"),
+    [(2, r"(numbers\[0\], tagged\[1\]|tagged\[0\], sink\[0\])"), (100, r"(numbers|tagged|sink)\[\d\]")],
+)
+def test_killed_worker_ends_the_run_by_the_names_of_its_tasks(workers, names):
+    """A process that is killed takes its tasks along: they are named in the error, and nothing hangs."""
     killed = []
 
     def kill_one(progress):
         if progress.epochs >= 5 and not killed:
-            killed.append(_pid_of_actor())
+            killed.append(max(worker_pids()))
             os.kill(killed[0], signal.SIGKILL)
 
-    with pytest.raises(RunError, match=r"(numbers|tagged|sink)\[\d\].* died while epochs"):
-        run(endless(), runtime="ray", on_progress=kill_one)
+    with pytest.raises(RunError, match=rf"the worker of {names} died while epochs \d+ to \d+ were under way"):
+        run(endless(workers), runtime="ray", on_progress=kill_one)
     assert killed
-
-
-def _pid_of_actor():
-    for entry in sorted(filter(str.isdigit, os.listdir("/proc")), key=int, reverse=True):
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                if b"ray::WorkerActor" in file.read():
-                    return int(entry)
-        except OSError:
-            continue
-    raise AssertionError("no actor is running")
 
 
 def test_stop_on_ray_drains_and_ends():

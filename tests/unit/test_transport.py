@@ -51,21 +51,19 @@ def test_frames_arrive_in_order_and_whole(endpoints):
     ]
 
 
-def test_small_frames_leave_together_and_before_a_wait(endpoints):
-    """A poll that does not wait may hold a small frame back, but only once; one that waits sends it first."""
+def test_small_frames_leave_together_and_before_a_wait(endpoints, monkeypatch):
+    """A poll that does not wait may hold small frames back for a time; one that waits sends them first."""
     a, b = endpoints(1), endpoints(2)
     a.connect({2: b.address})
     frames(b, 1, seconds=0.05)
-    for waits in (False, True):
-        a.send(2, 1, 2, 0, 0, 0, [b"first"])
-        if waits:
-            a.poll(0.001)
-        else:
-            a.poll(0)
-            assert b.poll(0.05) == []
-            a.send(2, 1, 2, 0, 0, 1, [b"second"])
-            a.poll(0)
-        assert [bytes(f.body) for f in frames(b, 1)] == [b"first"] + [b"second"] * (not waits)
+    for hold, seconds, leaves in [(1e9, 0, False), (0, 0, True), (1e9, 0.001, True)]:
+        monkeypatch.setattr("topology.ray_runtime.transport.HOLD_SECONDS", hold)
+        for body in (b"first", b"second"):
+            a.send(2, 1, 2, 0, 0, 0, [body])
+        a.poll(seconds)
+        assert [bytes(f.body) for f in frames(b, 2, seconds=10 if leaves else 0.05)] == [b"first", b"second"] * leaves
+        a.flush(5)
+        frames(b, 2 * (not leaves))
 
 
 def test_two_that_send_each_other_large_frames_do_not_block(endpoints):

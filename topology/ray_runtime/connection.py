@@ -49,11 +49,11 @@ class Sender:
 
     Attributes:
         held: how many bytes were put since the last push.
-        passed: how many polls have passed since then without a push.
+        since: when the first of them was put.
         blocked: the socket takes no more for now.
     """
 
-    __slots__ = ("blocked", "connection", "held", "passed", "peer", "waiting")
+    __slots__ = ("blocked", "connection", "held", "peer", "since", "waiting")
 
     def __init__(self, peer: int, connection: socket.socket) -> None:
         self.peer = peer
@@ -61,7 +61,7 @@ class Sender:
         self.waiting: deque[bytes | memoryview] = deque()
         self.blocked = False
         self.held = 0
-        self.passed = 0
+        self.since = 0.0
 
     def put(self, head: bytes, body: Buffers, size: int) -> None:
         """Queue a frame; a small one as one piece."""
@@ -74,7 +74,7 @@ class Sender:
 
     def push(self) -> bool:
         """Send as much as the socket takes; return whether that was all."""
-        self.held = self.passed = 0
+        self.held = 0
         waiting = self.waiting
         while waiting:
             try:

@@ -25,8 +25,8 @@ MAX_STRANGERS = 256
 _HELLO = struct.Struct(f"<4s{TOKEN_BYTES}sII")
 _MAGIC = b"WSP1"
 _HELD_BYTES = 1 << 16
-#: How many polls that do not wait a frame may be held back.
-_PATIENCE = 1
+#: How long a small frame may be held back by a process that has work to do.
+HOLD_SECONDS = 0.001
 
 Address = tuple[str, int]
 
@@ -60,15 +60,12 @@ class Endpoint:
     def poll(self, seconds: float | None = None) -> list[Frame | Lost]:
         """Wait for something to happen, at most so long; return what has arrived.
 
-        What is held back leaves before a wait. Where there is none (0 seconds: the caller has more to do) it leaves at the
-        second such poll: to wake a peer costs more than a small frame, and may cost this process its core.
+        What is held back leaves before a wait. Where there is none (0 seconds: the caller has more to do) it may stay a
+        little longer: to wake a peer costs more than a small frame, and may cost this process its core.
         """
         for sender in self._out.values():
-            if sender.held:
-                if seconds == 0 and sender.passed < _PATIENCE:
-                    sender.passed += 1
-                else:
-                    self._push_or_lose(sender)
+            if sender.held and (seconds != 0 or time.monotonic() - sender.since >= HOLD_SECONDS):
+                self._push_or_lose(sender)
         arrived: list[Frame | Lost] = []
         for key, events in self._selector.select(0 if self._lost else seconds):
             connection = key.fileobj
@@ -150,7 +147,7 @@ class Endpoint:
     def send(self, peer: int, source: int, target: int, kind: int, lag: int, epoch: int, body: Buffers) -> int:
         """Send one frame, or queue what the socket does not take yet; return its size.
 
-        Small frames are held back for a `poll` or two, so that a worker which has several tasks to serve sends their
+        Small frames are held back until a `poll`, so that a worker which has several tasks to serve sends their
         messages together: a system call and a wake-up for many of them.
         """
         size = size_of(body)
@@ -160,6 +157,8 @@ class Endpoint:
                 "use smaller epochs (topology.epoch.objects, .queries) or raise the limit"
             )
         sender = self._out[peer]
+        if not sender.held:
+            sender.since = time.monotonic()
         sender.put(frame_head(size, source, target, kind, lag, epoch), body, size)
         if sender.held >= _HELD_BYTES:
             self._push_or_lose(sender)

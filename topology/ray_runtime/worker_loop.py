@@ -33,8 +33,10 @@ __all__ = ["WorkerLoop"]
 
 #: How many reports of each task are sent together at most.
 REPORTS_TOGETHER = 8
-#: The conductor hears of its window of pending epochs in so many parts, or sooner from a worker that runs out of work.
-REPORTED_PARTS = 4
+#: The conductor hears of its window of pending epochs in so many parts; sooner from a worker that runs out of work, and
+#: where epochs take so long that it would wait.
+REPORTED_PARTS = 2
+REPORT_SECONDS = 0.003
 FLUSH_SECONDS = 30.0
 
 
@@ -57,7 +59,7 @@ class WorkerLoop:
         self._conducted = wiring.conducted
         self._ready: set[int] = set()
         self._reports: list[Report] = []
-        self._awaited = 0
+        self._awaited, self._awaited_since = 0, 0.0
         awaited_tasks = sum(id_ in self._conducted for id_ in here)
         self._patience = max(1, awaited_tasks * wiring.topology.settings.max_pending // REPORTED_PARTS)
         self._acked = 0
@@ -76,7 +78,8 @@ class WorkerLoop:
             while self._working and not self._stopped:
                 arrived = self._endpoint.poll(0)
                 if not arrived and not self._ready:
-                    self._send_reports()
+                    if self._awaited:  # the window may be full until the conductor hears of it
+                        self._send_reports()
                     arrived = self._endpoint.poll()
                 for item in arrived:
                     self._take(item)
@@ -132,7 +135,8 @@ class WorkerLoop:
             self._step(task)
             if not task.ready():
                 self._ready.discard(place)
-        if self._awaited >= self._patience or len(self._reports) >= REPORTS_TOGETHER * len(self._served):
+        late = self._awaited and time.perf_counter() - self._awaited_since > REPORT_SECONDS
+        if late or self._awaited >= self._patience or len(self._reports) >= REPORTS_TOGETHER * len(self._served):
             self._send_reports()
 
     def _step(self, task: Task) -> None:
@@ -145,10 +149,13 @@ class WorkerLoop:
             else:
                 sent += self._send(message)
         report.counts["busy_ms"] = (time.perf_counter() - started) * 1e3  # type: ignore[index]
-        report.counts["sent_bytes"] = sent  # type: ignore[index]
+        if sent:
+            report.counts["sent_bytes"] = sent  # type: ignore[index]
         self._reports.append(report)
         self._working -= task.done
-        self._awaited += task.spec.id in self._conducted
+        if task.spec.id in self._conducted:
+            self._awaited += 1
+            self._awaited_since = self._awaited_since or started
 
     def _send(self, message: Message) -> int:
         peer, body = self._worker_of[message.target], pack_message(message)
@@ -159,9 +166,9 @@ class WorkerLoop:
             raise RunError(f"{source} to {target} in epoch {message.epoch}: {error}") from error
 
     def _send_reports(self) -> None:
-        """Tell the driver what was done; whoever is about to wait does so, as others may be waiting for it."""
+        """Tell the driver what was done."""
         if self._reports:
             for body in pack_reports(self._reports, self._endpoint.max_frame_bytes):
                 self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, REPORT, 0, self._reports[-1].epoch, body)
             self._reports = []
-            self._awaited = 0
+            self._awaited, self._awaited_since = 0, 0.0
