@@ -19,6 +19,7 @@ from operators.operator import Emitter, Epoch, Inputs, Spout, State, TaskContext
 from operators.read_ahead import ReadAhead, merge_shares
 from operators.redistribution import Division
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
+from streams.errors import InputError
 from streams.object_files import read_objects
 from streams.prepared import load_vocabulary
 from streams.query_files import read_queries
@@ -71,7 +72,19 @@ class _FileSpout(Spout):
 
     def snapshot(self) -> State:
         """Return the position in the files and what was read ahead."""
-        return {"ahead": self._ahead.snapshot(), "last": self._last}
+        return {"ahead": self._ahead.snapshot(), "last": self._last, "sizes": self._sizes()}
+
+    def _sizes(self) -> list[int]:
+        return [path.stat().st_size for path in _paths(self.path)]
+
+    def _check_sizes(self, sizes: Sequence[int]) -> None:
+        """Raise `InputError` for a file that has become shorter: what was read of it is not there any more."""
+        for path, now, then in zip(_paths(self.path), self._sizes(), sizes, strict=True):
+            if now < then:
+                raise InputError(
+                    f"{path} has {now} bytes, but had {then} at the checkpoint; a run cannot go on behind what it has read "
+                    "there: bring the file back, or start afresh"
+                )
 
     _last: int = NEVER
 
@@ -162,6 +175,7 @@ class ObjectFileSpout(_FileSpout):
 
     def restore(self, state: State) -> None:
         """Go on behind what was read."""
+        self._check_sizes(state["sizes"])
         ahead = state["ahead"]
         self._ahead = ReadAhead(self._chunks(ahead["records"], ahead["watermark"]), ObjectBatch.empty())
         self._ahead.restore(ahead)
@@ -267,6 +281,7 @@ class QueryFileSpout(_FileSpout):
 
     def restore(self, state: State) -> None:
         """Go on behind what was read."""
+        self._check_sizes(state["sizes"])
         ahead = state["ahead"]
         self._ledger.restore(state["ledger"])
         merged = self._injected(ahead["records"], ahead["watermark"], state["injected"])

@@ -55,7 +55,12 @@ def _contract(code: int, data: bytes) -> Any:
 
 def pack_state(state: Any) -> bytes:
     """Return state as bytes."""
-    packed: bytes = msgpack.packb(state, default=_extend, strict_types=True)
+    try:
+        packed: bytes = msgpack.packb(state, default=_extend, strict_types=True)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise CodecError(
+            f"state cannot be saved: {error}; use arrays of less than 4 GB, and nothing nested deep"
+        ) from error
     return packed
 
 

@@ -107,9 +107,12 @@ def run(
         )
         try:
             made.run()
-        finally:
-            if checkpoints is not None:
-                checkpoints.close()
+        except KeyboardInterrupt:  # somebody wants the end at once; what is half written does not count
+            raise
+        except BaseException:
+            _close(checkpoints)
+            raise
+        _close(checkpoints)
     return Outcome(tally.summary(), record.collected)
 
 
@@ -120,6 +123,11 @@ def _checkpoints(wiring: Wiring, record: RunRecord, resumption: Resumption | Non
     store = open_store(settings.directory, wiring.topology.base)
     resumed_here = resumption is not None and same_place(resumption.place, store.url)
     return Checkpoints(wiring, settings, store, record, resumed_here=resumed_here)
+
+
+def _close(checkpoints: Checkpoints | None) -> None:
+    if checkpoints is not None:
+        checkpoints.close()
 
 
 def _refuse_checkpoints(topology: Topology, resume: str | Path | None) -> None:

@@ -59,7 +59,7 @@ class BackgroundWriter:
             raise self._failure
 
     def close(self) -> None:
-        """End; a checkpoint that is being written is finished first."""
+        """End; a checkpoint that is being written is finished first, so that nobody else finds the store in use."""
         if self._free.wait(CLOSE_SECONDS):
             self._waiting.put(None)
             self._thread.join(CLOSE_SECONDS)

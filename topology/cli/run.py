@@ -48,6 +48,12 @@ Injected = Annotated[
         "--inject", metavar="TABLE", help="Disturb the input: a TOML table, e.g. 'kind=\"rate\", strength=3'."
     ),
 ]
+ResumeFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--resume", metavar="DIR", help="Go on from the newest whole checkpoint in this folder (or at this URL)."
+    ),
+]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Logs as JSON lines.")]
 Show = Annotated[int, typer.Option("--show", min=0, help="At the end, tell so many results in words.")]
 
@@ -119,6 +125,7 @@ def run(
     overrides: Overrides = None,
     inject: Injected = None,
     show: Show = 0,
+    resume: ResumeFrom = None,
     log_json: LogJson = False,
 ) -> None:
     """Run a topology to the end of its input, or until Ctrl-C, which drains and ends cleanly."""
@@ -134,7 +141,9 @@ def run(
         tasks=len(wire(amended).tasks),
     )
     with stop_on_interrupt() as should_stop, progress_line() as progress:
-        outcome = run_topology(amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop)
+        outcome = run_topology(
+            amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume
+        )
     if show:
         print_alerts(Console(stderr=results == "-"), declared, outcome.collected)
     _finish(declared, outcome.summary, summary, results)

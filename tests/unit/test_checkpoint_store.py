@@ -1,0 +1,249 @@
+"""Where checkpoints are kept, what makes one count, and which are kept."""
+
+import json
+import threading
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+import structlog
+from pyarrow.fs import FileSystem
+
+from streams.errors import InputError, RunError
+from streams.state import pack_state
+from topology.checkpoints import ArrowStore, Checkpoint, FolderStore, StoreError, load_newest, open_store, save
+from topology.checkpoints import saved_state as saving
+from topology.checkpoints.background import BackgroundWriter
+from topology.checkpoints.manifest import (
+    MANIFEST,
+    Manifest,
+    SavedFile,
+    checksum,
+    pack_manifest,
+    serial_of,
+    unpack_manifest,
+)
+from topology.checkpoints.saved_state import next_serial
+
+
+def in_memory():
+    """A store on a file system of Arrow that is in memory."""
+    filesystem, root = FileSystem.from_uri("mock:///kept")
+    return ArrowStore(filesystem, root, "mock:///kept")
+
+
+STORES = {
+    "folder": lambda path: open_store("kept", path),
+    "url of a folder": lambda path: open_store(f"file://{quote(str(path))}/kept"),
+    "memory": lambda _path: in_memory(),
+}
+
+
+@pytest.fixture(params=STORES)
+def store(request, tmp_path):
+    return STORES[request.param](tmp_path)
+
+
+def checkpoint(epoch, **states):
+    packed = {f"{name}[0]": pack_state({"next": epoch + 1, "operator": value}) for name, value in states.items()}
+    return Checkpoint(
+        epoch, {"order": ["a"]}, {"a": 1}, packed, pack_state({"tally": epoch}), {"a[0]": {"position": 5}}
+    )
+
+
+def test_store_keeps_files_by_name(store):
+    """What is written is read again, replaced, listed and removed; removing what is not there is no error."""
+    assert store.folders() == []
+    store.write("1/a", b"one")
+    store.write("1/b", b"")
+    store.write("2/a", b"two")
+    store.write("1/a", b"three")
+    assert (store.read("1/a", 5), store.read("1/b", 0), store.read("2/a", 3)) == (b"three", b"", b"two")
+    assert sorted(store.folders()) == ["1", "2"]
+    store.remove("1")
+    store.remove("nowhere")
+    assert store.folders() == ["2"]
+
+
+def test_store_refuses_what_is_missing_or_too_long(store):
+    """A file that is not there, or longer than it may be, is an error that names it."""
+    store.write("1/a", b"12345")
+    with pytest.raises(StoreError, match=r"1/a has 5 bytes, more than it may have \(4\)"):
+        store.read("1/a", 4)
+    with pytest.raises(StoreError, match=r"cannot read .*1/b"):
+        store.read("1/b", 4)
+
+
+def test_store_at_a_url_that_nobody_knows_is_refused():
+    """The error says what would do."""
+    with pytest.raises(StoreError, match=r"cannot use 'nowhere://x' for checkpoints.*expected a folder, or a URL"):
+        open_store("nowhere://x")
+
+
+def test_store_in_a_place_that_cannot_be_written_is_an_error(tmp_path):
+    """A file where the folder should be is named."""
+    (tmp_path / "kept").write_text("in the way")
+    with pytest.raises(StoreError, match=r"cannot write .*kept"):
+        open_store(str(tmp_path / "kept")).write("1/a", b"")
+
+
+def test_checkpoint_comes_back(store):
+    """The newest is loaded, with all states and what the driver knew."""
+    save(store, 0, checkpoint(4, a={"x": np.arange(3)}), keep=3)
+    save(store, 1, checkpoint(9, a={"x": np.arange(4)}, b={}), keep=3)
+    found = load_newest(store)
+    assert (found.manifest.epoch, found.manifest.serial, found.driver) == (9, 1, {"tally": 9})
+    assert found.manifest.sinks == {"a[0]": {"position": 5}}
+    assert found.states["a[0]"]["operator"]["x"].tolist() == [0, 1, 2, 3]
+    assert found.states["b[0]"] == {"next": 10, "operator": {}}
+
+
+def test_newest_checkpoints_are_kept_and_nothing_else(store):
+    """After a manifest is in place, older ones and what never got a manifest are removed; other folders are not ours."""
+    store.write("mine/file", b"")
+    for serial in range(5):
+        save(store, serial, checkpoint(serial), keep=2)
+    store.write("000000005/task-00000.state", b"begun")
+    assert next_serial(store) == 6
+    save(store, 6, checkpoint(6), keep=2)
+    assert sorted(store.folders()) == ["000000004", "000000006", "mine"]
+
+
+def test_checkpoint_counts_only_with_its_manifest(store):
+    """States alone are nothing: the one before is taken, with a warning."""
+    save(store, 0, checkpoint(4, a={}), keep=3)
+    store.write("000000001/task-00000.state", b"begun")
+    with structlog.testing.capture_logs() as logs:
+        assert load_newest(store).manifest.epoch == 4
+    assert [(log["event"], log["log_level"]) for log in logs] == [("checkpoint_passed_over", "warning")]
+    assert logs[0]["checkpoint"].endswith("000000001")
+    assert "manifest.json" in logs[0]["reason"]
+
+
+DAMAGES = {
+    "torn": (lambda data: data[:-1], "is torn"),
+    "flipped": (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "is damaged: its checksum differs"),
+    "empty": (lambda _data: b"", "is torn"),
+}
+
+
+@pytest.mark.parametrize("name", ["task-00000.state", "task-00001.state", "driver.state"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_file_is_found_and_named(store, name, damage):
+    """Any file of the newest checkpoint that is not as it was written makes it be passed over."""
+    for serial in range(2):
+        save(store, serial, checkpoint(serial, a={"x": 1}, b={"y": 2}), keep=3)
+    change, reason = DAMAGES[damage]
+    store.write(f"000000001/{name}", change(store.read(f"000000001/{name}", 1000)))
+    with structlog.testing.capture_logs() as logs:
+        assert load_newest(store).manifest.epoch == 0
+    assert name in logs[0]["reason"]
+    assert reason in logs[0]["reason"]
+
+
+def test_store_without_a_whole_checkpoint_is_an_error(store):
+    """There is nothing to go on from, and the error says so."""
+    with pytest.raises(InputError, match="there are no checkpoints here"):
+        load_newest(store)
+    save(store, 0, checkpoint(4), keep=3)
+    store.write(f"000000000/{MANIFEST}", b"{}")
+    with pytest.raises(InputError, match="none of the 1 checkpoints here is whole"):
+        load_newest(store)
+
+
+def test_states_beyond_the_limit_are_refused(store, monkeypatch):
+    """A file larger than could ever be read again is not written."""
+    monkeypatch.setattr(saving, "MAX_FILE_BYTES", 10)
+    with pytest.raises(StoreError, match="more than a checkpoint may hold"):
+        save(store, 0, checkpoint(0, a={"x": "long enough"}), keep=1)
+    assert store.folders() == []
+
+
+MADE = Manifest(
+    7, 3, {"é": [1]}, {"a": 2}, {"a[0]": SavedFile("f", 1, "c")}, SavedFile("d", 2, "e"), {"s": {"position": 1}}
+)
+
+
+def test_manifest_reads_back():
+    """A manifest is the same after writing."""
+    assert unpack_manifest(pack_manifest(MADE)) == MADE
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda whole: whole | {"format": 9}, "has format 9, expected 1"),
+        (lambda whole: whole | {"checksum": checksum(b"")}, "is damaged: its checksum differs"),
+        (lambda whole: whole | {"checkpoint": whole["checkpoint"] | {"epoch": 4}}, "is damaged: its checksum differs"),
+        (lambda whole: {"format": 1}, "is no manifest of ours"),
+        (lambda whole: [], "is no manifest of ours"),
+    ],
+)
+def test_manifest_of_another_make_is_refused(change, message):
+    """Another format, another content or no manifest at all: each is told."""
+    with pytest.raises(InputError, match=message):
+        unpack_manifest(json.dumps(change(json.loads(pack_manifest(MADE)))).encode())
+
+
+def test_folders_of_others_are_not_checkpoints():
+    """Only folders named by a number of nine digits or more count."""
+    names = ["000000012", "1234567890", "12", "٠٠٠٠٠٠٠٠٠", "00000001x", "manifest"]
+    assert [serial_of(name) for name in names] == [12, 1234567890, None, None, None, None]
+
+
+class Failing(FolderStore):
+    """A store in which the n-th write fails."""
+
+    def __init__(self, folder: Path, nth: int):
+        super().__init__(folder)
+        self.left = nth
+
+    def write(self, name, data):
+        self.left -= 1
+        if self.left == 0:
+            raise StoreError(f"cannot write {name}: No space left on device")
+        super().write(name, data)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_failing_store_ends_the_run_where_so_configured(tmp_path, nth):
+    """Whatever file could not be written, the next check raises, and the checkpoint before is still the newest."""
+    writer = BackgroundWriter(Failing(tmp_path, nth + 3), keep=2)
+    writer.submit(checkpoint(0, a={}))
+    writer.wait()
+    writer.submit(checkpoint(1, a={}))
+    with pytest.raises(RunError, match=r"the checkpoint of epoch 1 could not be written .* No space left on device"):
+        writer.wait()
+    writer.close()
+    assert load_newest(FolderStore(tmp_path)).manifest.epoch == 0
+
+
+def test_failing_store_is_passed_over_where_so_configured(tmp_path):
+    """The checkpoint is skipped with a warning, the next one counts."""
+    with structlog.testing.capture_logs() as logs:
+        writer = BackgroundWriter(Failing(tmp_path, 2), keep=2, on_failure="skip")
+        writer.submit(checkpoint(0, a={}))
+        writer.wait()
+        writer.submit(checkpoint(1, a={}))
+        writer.wait()
+        writer.close()
+    assert [log["event"] for log in logs] == ["checkpoint_skipped", "checkpoint_written"]
+    assert load_newest(FolderStore(tmp_path)).manifest.epoch == 1
+
+
+def test_writer_is_busy_while_it_writes(tmp_path, monkeypatch):
+    """One checkpoint at a time: a second one is not taken before the first is in place."""
+    go_on = threading.Event()
+    write = FolderStore.write
+    monkeypatch.setattr(FolderStore, "write", lambda *args: go_on.wait(60) and write(*args))
+    writer = BackgroundWriter(FolderStore(tmp_path), keep=1)
+    writer.submit(checkpoint(0))
+    assert writer.busy
+    with pytest.raises(AssertionError, match="one checkpoint at a time"):
+        writer.submit(checkpoint(1))
+    go_on.set()
+    writer.wait()
+    assert not writer.busy
+    writer.close()
+    assert load_newest(FolderStore(tmp_path)).manifest.epoch == 0
