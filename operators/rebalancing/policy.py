@@ -34,7 +34,8 @@ class PolicySettings:
     Attributes:
         beta: what moving one query costs, in units of cost (the paper's beta; Equation 5).
         operations: at most so many operations in one round; 0 leaves it to the policy (1 for `tornado-paper`).
-        threshold: nothing is done while the largest cost is less than this many times the mean.
+        threshold: nothing is done while the largest cost is less than this many times the mean, which is that of all
+            workers for `tornado`, as it can give work to idle ones, and of those with a partition for `tornado-paper`.
         minimal_cost: nothing is done while less than this was counted in all: too little to judge by.
         gain: `tornado` takes no operation whose C_r is less than this share of the mean cost.
         knots: how finely summaries tell where cost lies, as positions an axis; only `tornado` needs any.

@@ -134,20 +134,21 @@ def summary_of(sums: BandSums, plan: GridPlan, worker: int, knots: int = KNOTS) 
 
 
 def best_split(sums: BandSums) -> Split | None:
-    """Return the split with the smallest difference in cost over both axes; None for a single cell.
+    """Return the split with the smallest difference in cost over all positions of both axes; None for a single cell.
 
-    The paper scans to the first position at or beyond half of the cost. Running sums only grow, so the best position is
-    that one or the one before it. Of equal splits, the one that fewest queries overlap on both sides is taken, then the
-    one between columns, then the first.
+    The paper scans to the first position at or beyond half of the cost, where the one before it may be better; looking
+    at all of them is O(m + n) as well. Of equal splits, the one that fewest queries overlap on both sides is taken, then
+    the one between columns, then the first.
     """
-    found: list[tuple[int, int, int, int, Split]] = []
+    found: list[tuple[int, int, int, Split]] = []
     for axis in AXES:
-        low = sums.costs[axis][1:-1]
-        half = int(np.searchsorted(2 * low, sums.cost))
-        for place in {min(max(place, 0), len(low) - 1) for place in (half - 1, half) if len(low)}:
-            split = split_at(sums, axis, sums.box[axis] + place)
-            uneven, both = abs(split.low_cost - split.high_cost), split.low_queries + split.high_queries
-            found.append((uneven, both, axis, split.position, split))
+        uneven = np.abs(2 * sums.costs[axis][1:-1] - sums.cost)
+        if not len(uneven):
+            continue
+        equal = np.flatnonzero(uneven == uneven.min())
+        both = (sums.started[axis] - sums.ended[axis])[equal + 1]
+        split = split_at(sums, axis, sums.box[axis] + int(equal[both.argmin()]))
+        found.append((int(uneven.min()), int(both.min()), axis, split))
     return min(found)[-1] if found else None
 
 

@@ -35,7 +35,7 @@ OPERATIONS = 16
 def decide(statistics: Sequence[EvaluatorSummary], plan: GridPlan, settings: PolicySettings) -> tuple[Operation, ...]:
     """Return operations for one round, to be applied in this order; each has C_r > C_t."""
     summaries = known(statistics, plan)
-    if not worth_a_look(summaries, settings):
+    if not worth_a_look(summaries, settings, plan.workers):
         return ()
     partitions = Partitions.of(plan)
     counted = {worker: summary.cost for worker, summary in summaries.items()}
@@ -68,7 +68,8 @@ def decide(statistics: Sequence[EvaluatorSummary], plan: GridPlan, settings: Pol
 
 
 def _uneven(draft: Draft, threshold: float) -> bool:
-    return max(draft.costs.values()) * len(draft.costs) >= threshold * sum(draft.costs.values())
+    workers = len(draft.costs) + len(draft.idle)
+    return max(draft.costs.values()) * workers >= threshold * sum(draft.costs.values())
 
 
 def _priced(draft: Draft, proposal: Proposal, beta: float) -> Operation:

@@ -30,7 +30,7 @@ def decide_as_paper(
 
     Where the settings allow more than one operation, more follow that have nobody in common with those before.
     """
-    if not worth_a_look(known(statistics, plan), settings):
+    if not worth_a_look(known(statistics, plan), settings, len(plan.boxes)):
         return ()
     return disjoint(candidates(statistics, plan, settings.beta), settings.operations or 1)
 
@@ -86,11 +86,11 @@ def known(statistics: Sequence[EvaluatorSummary], plan: GridPlan) -> Summaries:
     return {summary.worker: summary for summary in ordered}
 
 
-def worth_a_look(summaries: Summaries, settings: PolicySettings) -> bool:
-    """Tell whether enough was counted and the largest cost is far enough above the mean."""
+def worth_a_look(summaries: Summaries, settings: PolicySettings, workers: int) -> bool:
+    """Tell whether enough was counted and the largest cost is far enough above the mean of so many workers."""
     costs = [summary.cost for summary in summaries.values()]
     total = sum(costs)
-    return total >= max(settings.minimal_cost, 1) and max(costs) * len(costs) >= settings.threshold * total
+    return total >= max(settings.minimal_cost, 1) and max(costs) * workers >= settings.threshold * total
 
 
 def _split_merges(
