@@ -1,6 +1,7 @@
 """Objects from Parquet, also from a prepared data set with keyword ids."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streams.columns import Ints
 from streams.errors import InputError
 from streams.faults import Faults
 from streams.file_blocks import ReadLimits, check_readable, is_utf8
@@ -16,11 +18,15 @@ from streams.keyword_columns import KeywordColumns
 from streams.object_columns import Location, ObjectColumns, settle
 from streams.object_fields import id_field, number_field, operation_field, time_field
 from streams.object_tables import TableColumns, find_columns
+from streams.parquet_sizes import check_row_groups, encoded_columns, in_pieces, row_bytes, without
 from streams.timestamps import MAX_TS, ticks_to_ms
 
 __all__ = ["parquet_objects"]
 
 _is = pa.types
+
+#: The columns that may hold texts, of any size.
+_TEXTS = ("id", "ts", "op", "text", "keywords")
 
 
 def _is_text(kind: Any) -> bool:
@@ -60,9 +66,12 @@ def parquet_objects(
     """
     check_readable(path)
     try:
-        with pq.ParquetFile(path, memory_map=True) as file:
+        described = pq.read_metadata(path, memory_map=True)
+        encoded = encoded_columns(described, _TEXTS)
+        with pq.ParquetFile(path, memory_map=True, metadata=described, read_dictionary=encoded) as file:
             used = find_columns(path, file.schema_arrow.names, ("keyword_ids", "keywords", "text"), limits.columns)
             _check_types(path, file.schema_arrow, used)
+            check_row_groups(path, described, used.names, limits.row_group_values)
             groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             skip = min(skip, sum(groups))
             if skip:
@@ -73,10 +82,11 @@ def parquet_objects(
             for batch in file.iter_batches(rows, list(wanted), list(used.names), use_threads=True):
                 fresh = batch.slice(skip)
                 skip -= len(batch) - len(fresh)
-                if len(fresh):
-                    yield len(fresh), _settled(fresh, used, space, limits)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}; it is damaged or something else") from error
+                for piece in _pieces(fresh, used, limits):
+                    yield len(piece.batch), _settled(piece, used, space, limits)
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        reason = str(error)[:200] or type(error).__name__
+        raise InputError(f"{path} cannot be read as Parquet: {reason}; it is damaged or something else") from error
 
 
 def _check_types(path: str, schema: Any, used: TableColumns) -> None:
@@ -87,10 +97,34 @@ def _check_types(path: str, schema: Any, used: TableColumns) -> None:
             raise InputError(f"{path} has column '{name}' of type {kind}, expected {expected}; write it as that")
 
 
-def _settled(batch: Any, used: TableColumns, space: Rect, limits: ReadLimits) -> ObjectColumns:
-    rows = len(batch)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """Some rows of a batch, and for each column of texts how large its rows are."""
+
+    batch: Any
+    sizes: Mapping[str, Ints]
+
+
+def _pieces(batch: Any, used: TableColumns, limits: ReadLimits) -> Iterator[_Piece]:
+    """Cut a batch into pieces that can be decoded; rows that are too large do not count, for they are not."""
+    sizes = {name: row_bytes(batch.column(name)) for name in used.names if name in _TEXTS}
+    total = np.zeros(len(batch), np.int64)
+    for size in sizes.values():
+        total += np.where(size > limits.line_bytes, 0, size)
+    for first, stop in in_pieces(batch, total) if len(batch) else ():
+        yield _Piece(batch.slice(first, stop - first), {name: size[first:stop] for name, size in sizes.items()})
+
+
+def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits) -> ObjectColumns:
+    batch, rows, most = piece.batch, len(piece.batch), limits.line_bytes
     faults = Faults(rows)
-    column = {name: _column(batch.column(name), name, faults) for name in used.names}
+    kept = {name: batch.column(name) for name in used.names}
+    for name, size in piece.sizes.items():
+        large = size > most
+        for row in np.flatnonzero(large).tolist():
+            faults.note_row(row, f"{name} of {size[row]} bytes, longer than the limit of {most}")
+        kept[name] = without(kept[name], large) if large.any() else kept[name]
+    column = {name: _column(values, name, faults) for name, values in kept.items()}
     return settle(
         id_field(column["id"]),
         time_field(column["ts"]),

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streams.errors import DeclarationError, InputError
+from streams.errors import DeclarationError, InputError, brief
 from streams.geometry import Rect
 from streams.vocabulary import Vocabulary
 
@@ -33,6 +33,10 @@ __all__ = [
     "object_paths",
     "save_manifest",
 ]
+
+#: The largest manifest, and the most words of a vocabulary, that are read.
+MAX_MANIFEST_BYTES = 64 << 20
+MAX_WORDS = 50_000_000
 
 FORMAT = "waterspout prepared data"
 VERSION = 1
@@ -100,31 +104,35 @@ def load_manifest(folder: str | Path) -> Manifest:
     """
     path = Path(folder) / MANIFEST
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            text = file.read(MAX_MANIFEST_BYTES + 1)
+        if len(text) > MAX_MANIFEST_BYTES:
+            raise InputError(f"{path} has more than {MAX_MANIFEST_BYTES:,} bytes, which no manifest has")
+        found = json.loads(text.decode())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(
             f"{folder} has no {MANIFEST}, so it is no prepared data set, or preparing it did not finish; "
             "make one with: waterspout prepare INPUT... --out DIR"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as JSON ({error}); prepare the data set again") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(f"{path} is not the manifest of a prepared data set: its 'format' is not '{FORMAT}'")
     if found.get("version") != VERSION:
         raise InputError(
-            f"{path} has version {found.get('version')!r}, but this program reads version {VERSION}; "
+            f"{path} has version {brief(found.get('version'))}, but this program reads version {VERSION}; "
             "prepare the data set again"
         )
     try:
         return _manifest(found)
-    except (KeyError, TypeError, ValueError, DeclarationError) as error:
-        raise InputError(f"{path} is damaged ({error!r}); prepare the data set again") from error
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, DeclarationError) as error:
+        raise InputError(f"{path} is damaged ({brief(error)}); prepare the data set again") from error
 
 
 def _manifest(found: Mapping[str, Any]) -> Manifest:
     """Make a manifest from its JSON, every field with its type checked."""
     if found["id_type"] not in ("int64", "string"):
-        raise ValueError(f"id_type {found['id_type']!r}")
+        raise ValueError(f"id_type {brief(found['id_type'])}")
     rate = found["synthetic_rate"]
     return Manifest(
         rows=int(found["rows"]),
@@ -137,8 +145,16 @@ def _manifest(found: Mapping[str, Any]) -> Manifest:
         text=bool(found["text"]),
         synthetic_rate=None if rate is None else float(rate),
         rejects={str(reason): int(count) for reason, count in found["rejects"].items()},
-        files=tuple(ObjectFile(str(file["path"]), int(file["rows"])) for file in found["files"]),
+        files=tuple(ObjectFile(_inner(str(file["path"])), int(file["rows"])) for file in found["files"]),
     )
+
+
+def _inner(path: str) -> str:
+    """Return a path that stays inside of the folder; a manifest may come from somebody else."""
+    parts = Path(path).parts
+    if not parts or Path(path).is_absolute() or ".." in parts or "\0" in path:
+        raise ValueError(f"{brief(path)} is no file of the folder")
+    return path
 
 
 def object_paths(folder: str | Path) -> list[Path]:
@@ -159,11 +175,25 @@ def load_vocabulary(folder: str | Path) -> Vocabulary:
     manifest = load_manifest(folder)
     path = Path(folder) / VOCABULARY
     try:
-        table = pq.read_table(path, columns=["word", "df"])
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read ({error}); prepare the data set again") from error
-    if table.num_rows != manifest.words:
+        table = _words(path, manifest.words)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read ({str(error)[:200]}); prepare the data set again") from error
+    return Vocabulary(tuple(table["word"].to_pylist()), table["df"].to_numpy(), manifest.rows)
+
+
+def _words(path: Path, expected: int) -> pa.Table:
+    """Return words and document frequencies, once it is known that there are as many as expected, none missing or twice."""
+    with pq.ParquetFile(path) as file:
+        if file.metadata.num_rows != expected or expected > MAX_WORDS:
+            found = file.metadata.num_rows
+            raise InputError(
+                f"{path} has {found} words, but {MANIFEST} says {expected} (at most {MAX_WORDS:,}); "
+                "prepare the data set again"
+            )
+        table = file.read(columns=["word", "df"]).cast(pa.schema({"word": pa.string(), "df": pa.int64()}))
+    if table["word"].null_count or table["df"].null_count or len(table["word"].unique()) != expected:
         raise InputError(
-            f"{path} has {table.num_rows} words, but {MANIFEST} says {manifest.words}; prepare the data set again"
+            f"{path} has words or frequencies that are missing, or a word twice; prepare the data set again"
         )
-    return Vocabulary(tuple(table["word"].to_pylist()), table["df"].to_numpy().astype("int64"), manifest.rows)
+    table.validate(full=True)
+    return table

@@ -36,7 +36,7 @@ class ReadLimits:
     keywords: int = 65_536
     id_bytes: int = 4_096
     columns: int = 10_000
-    row_group_values: int = 1 << 27
+    row_group_values: int = 1 << 26
     live_queries: int = 50_000_000
     words: int = 2_000_000
 

@@ -94,12 +94,12 @@ def with_injections(topology: Topology, tables: Sequence[str]) -> Topology:
     added = []
     for text in tables:
         try:
-            tables = tomllib.loads(f"inject = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")
+            found = tomllib.loads(f"inject = {{ {text.strip().removeprefix('{').removesuffix('}')} }}")
         except (ValueError, RecursionError) as error:
             raise DeclarationError(f"--inject {brief(text)}: not the keys of a TOML table ({error})") from None
-        if list(tables) != ["inject"]:
+        if list(found) != ["inject"]:
             raise DeclarationError(f"--inject {brief(text)}: more than the keys of one TOML table")
-        added.append(from_plain(Injection, tables["inject"], ("inject",)))
+        added.append(from_plain(Injection, found["inject"], ("inject",)))
     return dataclasses.replace(topology, injections=(*topology.injections, *added)) if added else topology
 
 
