@@ -18,6 +18,7 @@ from streams.keyword_columns import KeywordColumns
 from streams.object_columns import Location, ObjectColumns, settle
 from streams.object_fields import id_field, number_field, operation_field, time_field
 from streams.object_tables import TableColumns, find_columns
+from streams.parquet_footer import stored_columns
 from streams.parquet_sizes import check_row_groups, encoded_columns, in_pieces, row_bytes, without
 from streams.timestamps import MAX_TS, ticks_to_ms
 
@@ -66,12 +67,11 @@ def parquet_objects(
     """
     check_readable(path)
     try:
-        described = pq.read_metadata(path, memory_map=True)
-        encoded = encoded_columns(described, _TEXTS)
-        with pq.ParquetFile(path, memory_map=True, metadata=described, read_dictionary=encoded) as file:
+        stored = stored_columns(path)
+        with pq.ParquetFile(path, memory_map=True, read_dictionary=encoded_columns(stored, _TEXTS)) as file:
             used = find_columns(path, file.schema_arrow.names, ("keyword_ids", "keywords", "text"), limits.columns)
             _check_types(path, file.schema_arrow, used)
-            check_row_groups(path, described, used.names, limits.row_group_values)
+            check_row_groups(path, stored, used.names, limits.row_group_values)
             groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             skip = min(skip, sum(groups))
             if skip:
@@ -84,7 +84,7 @@ def parquet_objects(
                 skip -= len(batch) - len(fresh)
                 for piece in _pieces(fresh, used, limits):
                     yield len(piece.batch), _settled(piece, used, space, limits)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
         reason = str(error)[:200] or type(error).__name__
         raise InputError(f"{path} cannot be read as Parquet: {reason}; it is damaged or something else") from error
 

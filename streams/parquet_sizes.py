@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from streams.columns import Ints
 from streams.errors import InputError
+from streams.parquet_footer import StoredColumn
 
 __all__ = ["check_row_groups", "encoded_columns", "in_pieces", "row_bytes", "without"]
 
@@ -25,35 +26,25 @@ _FEW_BYTES = 8
 _PIECE_BYTES = 64 << 20
 
 
-def _leaves(metadata: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
-    """Yield what the file says of the stored columns that belong to these of the table."""
-    described = metadata.row_group(group)
-    for place in range(described.num_columns):
-        column = described.column(place)
-        if column.path_in_schema.partition(".")[0] in names:
-            yield column
+def _leaves(stored: Sequence[StoredColumn], names: Sequence[str]) -> Iterator[StoredColumn]:
+    """Yield the stored columns that belong to these of the table."""
+    return (column for column in stored if column.path.partition(".")[0] in names)
 
 
-def check_row_groups(path: str, metadata: Any, names: Sequence[str], most: int) -> None:
+def check_row_groups(path: str, stored: Sequence[StoredColumn], names: Sequence[str], most: int) -> None:
     """Raise `InputError` for a row group that announces too many values in a column."""
-    for group in range(metadata.num_row_groups):
-        for column in _leaves(metadata, group, names):
-            if column.num_values > most:
-                raise InputError(
-                    f"{path} has {column.num_values:,} values of '{column.path_in_schema}' in row group {group + 1}, "
-                    f"more than the limit of {most:,}; write smaller row groups, or raise topology.limits.row_group_values"
-                )
+    for column in _leaves(stored, names):
+        if column.values > most:
+            raise InputError(
+                f"{path} has {column.values:,} values of '{column.path}' in row group {column.group + 1}, "
+                f"more than the limit of {most:,}; write smaller row groups, or raise topology.limits.row_group_values"
+            )
 
 
-def encoded_columns(metadata: Any, names: Sequence[str]) -> list[str]:
+def encoded_columns(stored: Sequence[StoredColumn], names: Sequence[str]) -> list[str]:
     """Return the stored columns of texts that are so small that they must be mostly references to a dictionary."""
-    found = {
-        column.path_in_schema
-        for group in range(metadata.num_row_groups)
-        for column in _leaves(metadata, group, names)
-        if column.physical_type == "BYTE_ARRAY" and column.total_uncompressed_size < _FEW_BYTES * column.num_values
-    }
-    return sorted(found)
+    few = {c.path for c in _leaves(stored, names) if c.texts and c.size < _FEW_BYTES * c.values}
+    return sorted(few)
 
 
 def row_bytes(column: Any) -> Ints:
