@@ -65,11 +65,11 @@ class WorkerLoop:
         self._acked = 0
         self._working = len(self._served)
         self._current = self._served[0]
-        self._stopped = False
+        self._stopped = self._abandoned = False
 
     def stop(self) -> None:
-        """Ask the loop to end; called from another thread."""
-        self._stopped = True
+        """Ask the loop to end, whatever is still to be sent; called from another thread."""
+        self._stopped = self._abandoned = True
         self._endpoint.wake()
 
     def run(self) -> None:
@@ -84,8 +84,9 @@ class WorkerLoop:
                 for item in arrived:
                     self._take(item)
                 self._round()
-            self._send_reports()
-            self._endpoint.flush(FLUSH_SECONDS)
+            if not self._abandoned:
+                self._send_reports()
+                self._endpoint.flush(FLUSH_SECONDS)
         except Exception as error:
             task = self._current
             with suppress(OSError, ValueError):  # the driver is gone too, or the sockets are closed: nobody to tell
