@@ -134,9 +134,11 @@ def _batch_buffers(kind: str, batch: Batch) -> tuple[list[Any], list[bytes | mem
         if dtype is None:
             raws += _id_buffers(name, column)
             kinds.append(column.kind)
-        elif getattr(column, "dtype", None) != dtype or column.ndim != (2 if width > 1 else 1):
+        elif not isinstance(column, np.ndarray) or column.dtype != dtype:
             found = getattr(column, "dtype", type(column).__name__)
             raise CodecError(f"column '{name}' of a {kind} has type {found}, expected {dtype}")
+        elif column.shape[1:] != (() if width == 1 else (width,)):
+            raise CodecError(f"column '{name}' of a {kind} has {column.ndim} dimensions, expected {1 + (width > 1)}")
         else:
             raws.append(_raw(column))
     return kinds, raws
