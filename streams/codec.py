@@ -137,8 +137,10 @@ def _batch_buffers(kind: str, batch: Batch) -> tuple[list[Any], list[bytes | mem
         elif not isinstance(column, np.ndarray) or column.dtype != dtype:
             found = getattr(column, "dtype", type(column).__name__)
             raise CodecError(f"column '{name}' of a {kind} has type {found}, expected {dtype}")
-        elif column.shape[1:] != (() if width == 1 else (width,)):
-            raise CodecError(f"column '{name}' of a {kind} has {column.ndim} dimensions, expected {1 + (width > 1)}")
+        elif column.ndim != (1 if width == 1 else 2) or (width > 1 and column.shape[1] != width):
+            raise CodecError(
+                f"column '{name}' of a {kind} has rows of shape {column.shape[1:]}, expected {width} values"
+            )
         else:
             raws.append(_raw(column))
     return kinds, raws

@@ -98,7 +98,7 @@ def test_tuples_are_not_told_as_other_batches(batch):
         ({"ids": [1, 2]}, "column 'ids' has no identifiers but list"),
         ({"ids": Ids("int", np.arange(2, dtype=np.int32))}, "identifiers of type int32, expected int64"),
         ({"x": [0.5, 0.5]}, "column 'x' of a ObjectBatch has type list, expected float64"),
-        ({"y": np.zeros((2, 2))}, "column 'y' of a ObjectBatch has 2 dimensions, expected 1"),
+        ({"y": np.zeros((2, 2))}, "column 'y' of a ObjectBatch has rows of shape \\(2,\\), expected 1"),
     ],
 )
 def test_batch_of_other_columns_is_not_encoded(wrong, message):
