@@ -19,7 +19,7 @@ __all__ = ["check_identity", "identity_of", "parallelism_of"]
 #: The keys under [topology] that count.
 SETTINGS = ("space", "metric", "seed", "plan", "partitioner", "vocabulary", "epoch", "window")
 
-_MOST_TOLD = 5
+_MOST_TOLD, _MOST_SHOWN = 5, 300
 
 
 def identity_of(topology: Topology) -> dict[str, Any]:
@@ -79,4 +79,4 @@ def _differences(mine: Any, saved: Any, path: tuple[str, ...]) -> Iterator[_Diff
 
 def _shown(value: Any) -> str:
     text = "not there" if value is None else repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
