@@ -273,3 +273,19 @@ def test_policies_are_found_by_name():
         DeclarationError, match=r"unknown rebalancing policy 'tornado-centralized' \(did you mean 'torn"
     ):
         policy_of("tornado-centralized")
+
+
+def test_shift_position_is_the_nearest_of_equal_ones():
+    """Empty columns stay with the giver, whichever side they are given to."""
+    right, left = Field(np.array([[4, 0, 0, 2]]), NO_QUERIES), Field(np.array([[2, 0, 0, 4]]), NO_QUERIES)
+    assert shift_position(right.load((0, 0, 3, 0)), (0, 0, 3, 0), Side.RIGHT, 0) == 2
+    assert shift_position(left.load((0, 0, 3, 0)), (0, 0, 3, 0), Side.LEFT, 0) == 0
+
+
+def test_decisions_are_not_taken_on_estimates_alone():
+    """A column of the dear partition looks as if it were shared evenly by two takers, but one would get all of it."""
+    cost = np.array([[0, 10, 11, 0], [10, 0, 11, 0]])
+    plan = _plan([(0, 0, 1, 1), (2, 0, 3, 0), (2, 1, 3, 1)], 4, 2)
+    assert decide(Field(cost, NO_QUERIES).summaries(plan), plan, PolicySettings()) == ()
+    cost[:, 2] = 9
+    assert decide(Field(cost, NO_QUERIES).summaries(plan), plan, PolicySettings()) != ()
