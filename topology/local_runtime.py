@@ -78,6 +78,7 @@ class LocalRuntime:
     def _restore(self) -> int:
         """Give every task its snapshot, where there are any, and send again what was under way."""
         under_way = [m for id_, state in self._snapshots.items() for m in self._tasks[id_].restore(state)]
+        self._snapshots = {}
         for message in under_way:
             self._tasks[message.target].accept(message)
         return min((task.next for task in self._tasks.values()), default=0)

@@ -73,14 +73,15 @@ def run(
         resume: go on from the newest whole checkpoint in this folder or at this URL.
     """
     validate(topology)
+    on_ray = (runtime or topology.settings.runtime) == "ray"
+    if on_ray:
+        _refuse_checkpoints(topology, resume)
     resumption = resumption_of(topology, open_store(str(resume))) if resume is not None else None
     wiring = wire(topology, resumption.plan if resumption is not None else plan_of(topology))
     tally = Tally(wiring, time.monotonic)
     record = RunRecord(tally, topology.settings.limits.collected, on_bytes)
-    states = None
     if resumption is not None:
         record.restore(resumption.driver)
-        states = resumption.states(wiring)
 
     def on_ack(epoch: int, pending: int) -> None:
         record.ack(epoch)
@@ -88,31 +89,23 @@ def run(
             objects, results = int(tally.totals["objects"]), int(tally.totals["results"])
             on_progress(Progress(tally.epochs, pending, objects, results, tally.seconds, tally.latency.percentile(50)))
 
-    if (runtime or topology.settings.runtime) == "ray":
-        _refuse_checkpoints(topology, resume)
+    if on_ray:
         made: Runtime = _ray_runtime(wiring, address or topology.settings.address, record.report, on_ack, should_stop)
         made.run()
     else:
         checkpoints = _checkpoints(wiring, record, resumption)
-        seed = topology.settings.seed if scheduler_seed is None else scheduler_seed
         made = LocalRuntime(
             wiring,
-            seed=seed,
+            seed=topology.settings.seed if scheduler_seed is None else scheduler_seed,
             delays=delays,
             on_report=record.report,
             on_ack=on_ack,
             should_stop=should_stop,
-            snapshots=states,
+            snapshots=resumption.states(wiring) if resumption is not None else None,
             checkpoints=checkpoints,
         )
-        try:
-            made.run()
-        except KeyboardInterrupt:  # somebody wants the end at once; what is half written does not count
-            raise
-        except BaseException:
-            _close(checkpoints)
-            raise
-        _close(checkpoints)
+        del resumption  # what tasks take over need not be kept twice for as long as they run
+        _run_saving(made, checkpoints)
     return Outcome(tally.summary(), record.collected)
 
 
@@ -125,7 +118,16 @@ def _checkpoints(wiring: Wiring, record: RunRecord, resumption: Resumption | Non
     return Checkpoints(wiring, settings, store, record, resumed_here=resumed_here)
 
 
-def _close(checkpoints: Checkpoints | None) -> None:
+def _run_saving(runtime: Runtime, checkpoints: Checkpoints | None) -> None:
+    """Run, and leave no checkpoint half written; whoever interrupts wants the end at once, and what is torn does not count."""
+    try:
+        runtime.run()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        if checkpoints is not None:
+            checkpoints.close()
+        raise
     if checkpoints is not None:
         checkpoints.close()
 

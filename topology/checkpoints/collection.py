@@ -22,7 +22,7 @@ from topology.declaration import CheckpointSettings
 from topology.task import Task
 from topology.wiring import Wiring
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "packed_state"]
 
 #: What a sink's state says of how far its file is written: a manifest shows it.
 _POSITIONS = ("position", "groups")
@@ -76,6 +76,25 @@ class Checkpoints:
             self.take(task)
         self._writer.wait()
 
+    def begin_elsewhere(self, start: int) -> None:
+        """As `begin`, for tasks of other processes, which hand over their states; see `written`."""
+        if not self._resumed_here:
+            self.mark, self._complete = start - 1, True
+            self._record.begin_cut(self.mark)
+
+    @property
+    def written(self) -> bool:
+        """Tell whether nothing is being collected or written."""
+        self._writer.check()
+        return self.mark is None and not self._writer.busy
+
+    def abandon(self) -> None:
+        """Forget what was collected, because the run goes back to a checkpoint; what is being written is written first."""
+        self._record.drop_cut()
+        self._forget()
+        self._writer.wait()
+        self._resumed_here = True
+
     def choose(self, first: int) -> None:
         """Mark an epoch, if it is time; `first` is the first that nobody has begun."""
         self._writer.check()
@@ -92,13 +111,7 @@ class Checkpoints:
 
     def take(self, task: Task) -> None:
         """Take the state of a task of this process that has worked on the marked epoch."""
-        state = task.snapshot()
-        positions = {key: state["operator"][key] for key in _POSITIONS if key in state["operator"]}
-        try:
-            packed = pack_state(state)
-        except CodecError as error:
-            raise RunError(f"the state of {task.spec.name} cannot be saved: {error}") from error
-        self.hand_over(task.spec.id, packed, positions)
+        self.hand_over(task.spec.id, *packed_state(task))
 
     def hand_over(self, task: int, packed: bytes, positions: Mapping[str, int]) -> None:
         """Take a packed state, and how far a sink's file is written."""
@@ -143,3 +156,13 @@ class Checkpoints:
     def close(self) -> None:
         """End, when what is being written is written."""
         self._writer.close()
+
+
+def packed_state(task: Task) -> tuple[bytes, dict[str, int]]:
+    """Return the state of a task, packed, and how far a sink's file is written."""
+    state = task.snapshot()
+    positions = {key: state["operator"][key] for key in _POSITIONS if key in state["operator"]}
+    try:
+        return pack_state(state), positions
+    except CodecError as error:
+        raise RunError(f"the state of {task.spec.name} cannot be saved: {error}") from error

@@ -28,6 +28,7 @@ class RunRecord:
         self._on_bytes = on_bytes
         self._collected: list[tuple[int, Batch]] = []
         self._results = 0
+        self._said: dict[int, int] = {}
         self._cut: tuple[int, Tally] | None = None
 
     @property
@@ -41,7 +42,9 @@ class RunRecord:
         if self._cut is not None and report.epoch <= self._cut[0]:
             self._cut[1].report(report)
         for output in report.outputs:
-            self._take(report.epoch, output)
+            self._take(report, output)
+        if report.outputs:
+            self._said[report.task] = max(report.epoch, self._said.get(report.task, -1))
 
     def ack(self, epoch: int) -> None:
         """Hear that an epoch is complete."""
@@ -49,10 +52,10 @@ class RunRecord:
         if self._cut is not None and epoch <= self._cut[0]:
             self._cut[1].ack(epoch)
 
-    def _take(self, epoch: int, output: Any) -> None:
-        """Keep what a collecting sink hands over, up to a limit; pass bytes on."""
+    def _take(self, report: Report, output: Any) -> None:
+        """Keep what a collecting sink hands over, up to a limit; pass bytes on, unless this epoch's were before."""
         if isinstance(output, bytes | bytearray | memoryview):
-            if self._on_bytes is not None:
+            if self._on_bytes is not None and report.epoch > self._said.get(report.task, -1):
                 self._on_bytes(bytes(output))
             return
         self._results += len(output)
@@ -61,7 +64,7 @@ class RunRecord:
                 "a collecting sink has more results than topology.limits.collected allows; "
                 "write them to a file (operator 'jsonl' or 'parquet'), or raise the limit"
             )
-        self._collected.append((epoch, output))
+        self._collected.append((report.epoch, output))
 
     def begin_cut(self, epoch: int) -> None:
         """From now on keep apart what belongs to epochs up to this one; no report of a later one has come yet."""
@@ -76,6 +79,11 @@ class RunRecord:
         assert self._cut is not None, "snapshot without a cut"
         (epoch, tally), self._cut = self._cut, None
         return {"tally": tally.snapshot(), "collected": [[e, b] for e, b in self._collected if e <= epoch]}
+
+    def go_back(self, tally: Tally, state: Mapping[str, Any]) -> None:
+        """Go back to a snapshot in the middle of a run, with a fresh tally; what was said cannot be unsaid."""
+        self.tally, self._cut = tally, None
+        self.restore(state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
