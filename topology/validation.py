@@ -16,6 +16,9 @@ from topology.wiring import output_streams, pacing_inputs
 __all__ = ["InvalidTopologyError", "make_operator", "problems", "validate"]
 
 MAX_PARALLELISM = 10_000
+
+#: How many components of a cycle are named.
+MAX_NAMED = 20
 _BASES: Mapping[str, type[Any]] = {"spout": Spout, "bolt": Bolt}
 
 
@@ -183,7 +186,8 @@ def _cycle_problems(topology: Topology) -> Iterator[DeclarationError]:
                 del trail[name]
             elif source in trail:
                 names = list(trail)
-                found = [*names[names.index(source) :], source]
+                cycle = names[names.index(source) :]
+                found = [*(cycle if len(cycle) <= MAX_NAMED else [*cycle[:MAX_NAMED], "..."]), source]
                 yield DeclarationError(
                     f"the components {' <- '.join(found)} form a cycle; mark one of these inputs with 'feedback = true' "
                     "(its tuples then arrive in the next epoch)",
