@@ -78,7 +78,7 @@ class BackgroundWriter:
         except Exception as error:  # whatever a store raises, the run must hear of it
             reason = str(error) if isinstance(error, WaterspoutError) else f"{type(error).__name__}: {error}"
             if self._on_failure == "stop":
-                log.error("checkpoint_failed", epoch=checkpoint.epoch, store=self._store.url, reason=reason)
+                log.warning("checkpoint_failed", epoch=checkpoint.epoch, store=self._store.url, reason=reason)
                 self._failure = RunError(
                     f"the checkpoint of epoch {checkpoint.epoch} could not be written to {self._store.url}: {reason} "
                     "(topology.checkpoint.on_failure = 'skip' would go on without it)"
