@@ -94,15 +94,15 @@ class Fast:
         table, lists = self._table, self._lists
         x, y = places_in_quanta(objects.x, objects.y, table.space)
         longest = int(np.diff(objects.word_off).max(initial=0))
-        keys = np.empty(4 * (longest + 1) * (self._levels + 1), np.int64)
-        stack = np.empty((2 * longest + 8, 2), np.int32)
+        keys, owners = lists.asked(4 * (longest + 1) * (self._levels + 1))
+        stack = np.empty(2 * longest + 8, np.int32)
 
-        def run(start: int, tick: int, out: Slots, off: Ints, examined: Ints) -> int:
+        def run(start: int, out: Slots, off: Ints, examined: Ints) -> int:
             done: int = list_kernels.fast_probe(
-                start, objects.x, objects.y, x, y, objects.word_off, objects.words, tick,
+                start, objects.x, objects.y, x, y, objects.word_off, objects.words,
                 self._levels, self._levels_of, self._reach, lists.table, lists.nodes, lists.arena,
-                table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.stamp,
-                keys, stack, lists.runs, out, off, examined,
+                table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.present,
+                keys, owners, stack, lists.runs, out, off, examined,
             )  # fmt: skip
             return done
 

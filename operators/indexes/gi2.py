@@ -78,15 +78,15 @@ class GI2:
         table, lists, side = self._table, self._lists, self._grid.columns
         cell = self._grid.cells_of(objects.x, objects.y).astype(np.int32)
         longest = int(np.diff(objects.word_off).max(initial=0))
-        keys = np.empty(2 * (longest + 1), np.int64)
-        runs = lists.runs if len(keys) <= len(lists.runs) else np.empty((len(keys), 3), np.int32)
+        keys, owners = lists.asked(2 * (longest + 1))
+        runs = lists.runs if len(keys) <= len(lists.runs) else np.empty((len(keys), 4), np.int32)
 
-        def run(start: int, tick: int, out: Slots, off: Ints, examined: Ints) -> int:
+        def run(start: int, out: Slots, off: Ints, examined: Ints) -> int:
             done: int = list_kernels.gi2_probe(
-                start, objects.x, objects.y, cell, side, objects.word_off, objects.words, tick,
+                start, objects.x, objects.y, cell, side, objects.word_off, objects.words,
                 lists.table, lists.nodes, lists.arena, lists.state,
-                table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.stamp,
-                keys, runs, out, off, examined,
+                table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.present,
+                keys, owners, runs, out, off, examined,
             )  # fmt: skip
             return done
 

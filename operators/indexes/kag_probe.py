@@ -78,18 +78,18 @@ def _settle(
     found: Int, ends: Ints, examined: Ints, guessing: bool,
 ) -> Int:  # fmt: skip
     """Read the runs and verify their postings; return the new number of matches, or -1 where `out` is full."""
-    kept = 0
+    kept: Any = np.int64(0)
     for z in range(runs):
         if run_last[z] < 0:
             first, last = run_first[z], run_first[z] - run_last[z]
         else:
             first, last = np.int64(cells[run_first[z]]), np.int64(cells[run_last[z]])
-        if last > first:
-            if kept < RUNS_AHEAD:
-                prefetch(packed, 2 * first)
-            run_first[kept], run_last[kept] = first, last
-            run_object[kept], run_word[kept] = run_object[z], run_word[z]
-            kept += 1
+        # No branch: whether a row has postings here is a coin toss.
+        if kept < RUNS_AHEAD:
+            prefetch(packed, 2 * first)
+        run_first[kept], run_last[kept] = first, last
+        run_object[kept], run_word[kept] = run_object[z], run_word[z]
+        kept += np.int64(last > first)
     current = -1
     now = np.int32(0)
     target = _TOPS

@@ -20,21 +20,20 @@ __all__ = ["KeyedLists"]
 Ints = NDArray[np.int64]
 Slots = NDArray[np.int32]
 
-_LAST_TICK = 2**31 - 2
 #: The share of dead queries, as a divisor of the living, and the least number at which lists are written anew.
 DEAD_SHARE, LEAST_DEAD = 4, 1024
-#: Lists that are noted before they are read.
-RUNS = 16384
+#: Lists that are noted before they are read, and keys that objects ask for together, unless one alone asks for more.
+RUNS, KEYS = 16384, 16384
 
 
 class KeyedLists:
-    """Lists of slots by key, with stamps and output space for probes."""
+    """Lists of slots by key, with bits for words and output space for probes."""
 
     def __init__(self) -> None:
         self.clear()
-        self.stamp: Slots = np.zeros(1, np.int32)
-        self.runs: Slots = np.empty((RUNS, 3), np.int32)
-        self._tick = 1
+        self.present: NDArray[np.uint64] = np.zeros(1, np.uint64)
+        self.runs: Slots = np.empty((RUNS, 4), np.int32)
+        self._asked = (np.empty(KEYS, np.int64), np.empty(KEYS, np.int32))
         self._out: Slots = np.empty(4096, np.int32)
         self._dead: list[Slots] = []
 
@@ -50,7 +49,7 @@ class KeyedLists:
     def nbytes(self) -> int:
         """Bytes in use; capacity that was never touched is address space, not memory."""
         own = self.table.nbytes + 16 * int(self.state[NODES_TOP]) + 4 * int(self.state[ARENA_TOP])
-        return own + self.stamp.nbytes + sum(part.nbytes for part in self._dead)
+        return own + self.present.nbytes + sum(part.nbytes for part in self._dead)
 
     def make_room(self) -> None:
         """Let everything grow that is nearly full."""
@@ -64,6 +63,10 @@ class KeyedLists:
             list_kernels.rehash(self.table, table)
             self.table = table
 
+    def asked(self, keys: int) -> tuple[Ints, Slots]:
+        """Return space for the keys that an object asks for, at least so many, and for the objects that do."""
+        return self._asked if keys <= KEYS else (np.empty(keys, np.int64), np.empty(keys, np.int32))
+
     def bury(self, slots: Slots, table: QueryTable) -> Slots | None:
         """Take note of dead queries; return all of them when it is time to write the lists anew."""
         self._dead.append(slots)
@@ -72,20 +75,16 @@ class KeyedLists:
         dead, self._dead = np.concatenate(self._dead), []
         return dead
 
-    def probe(self, words: int, count: int, run: Callable[[int, int, Slots, Ints, Ints], Any]) -> Found:
-        """Call ``run(start, tick, out, off, examined)`` until all objects are done, with more room each time."""
-        if words > len(self.stamp):
-            self.stamp = np.append(self.stamp, np.zeros(words + words // 2 - len(self.stamp), np.int32))
-        if self._tick > _LAST_TICK - count:
-            self.stamp[:] = 0
-            self._tick = 1
+    def probe(self, words: int, count: int, run: Callable[[int, Slots, Ints, Ints], Any]) -> Found:
+        """Call ``run(start, out, off, examined)`` until all objects are done, with more room each time."""
+        if words > 64 * len(self.present):
+            self.present = np.zeros(words // 32 + 1, np.uint64)
         off, examined = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
         done = 0
         while done < count:
-            done = int(run(done, self._tick, self._out, off, examined))
+            done = int(run(done, self._out, off, examined))
             if done < count:
                 self._out = _grown(self._out, int(off[done]), len(self._out))
-        self._tick += count
         return Found(off, self._out[: off[-1]], examined)
 
 

@@ -3,6 +3,7 @@
 table   int64 rows (key, node) of an open-addressed hash; key -1: empty
 nodes   int32 rows: length of the list, its base in `arena`, capacity, marks
 arena   int32: slots; a list lies in a block whose size is a power of two, blocks of one size form a free list
+present uint64: a bit for each word, set while it is one of the object's; few enough bytes to stay in the nearest cache
 state   int64: ends of the used parts (nodes, arena), then what to make room for, the last entry of the work stack, the
         lists that hold queries of everywhere (GI2)
 """
@@ -20,6 +21,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Boxes = NDArray[np.uint16]
+Bits = NDArray[np.uint64]
 
 NODES_TOP, ARENA_TOP, NEED_ARENA, STACK_TOP, EVERYWHERE = range(5)
 STATE_SIZE = 5
@@ -28,8 +30,9 @@ LENGTH, BASE, CAPACITY, MARKS = range(4)
 DESCENDED, TRIE = 1, 2
 #: Nodes that filing one query may add at most: at the top, on the level of its size, and two in the trie below.
 MOST_NEW_NODES = 4
-#: Candidates of a list whose rows are asked for ahead of time.
+#: Candidates whose rows are asked for ahead of time; objects that go through the stages together.
 AHEAD = 12
+TOGETHER = 32
 
 
 @kernel
@@ -120,8 +123,25 @@ def _word(slot: Int, nth: Int, kw: Slots, pool: Slots) -> Int:
 
 
 @kernel
+def _there(word: Int, present: Bits) -> Any:
+    return (present[word >> 6] >> np.uint64(word & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@kernel
+def _change_object(old: Int, new: Int, word_off: Ints, words: Slots, present: Bits) -> None:
+    """Let the words present be those of another object, none where it is -1; word 0 always is."""
+    if old >= 0:
+        for j in range(word_off[old], word_off[old + 1]):
+            present[words[j] >> 6] = 0
+    present[0] = 1
+    if new >= 0:
+        for j in range(word_off[new], word_off[new + 1]):
+            present[words[j] >> 6] |= np.uint64(1) << np.uint64(words[j] & 63)
+
+
+@kernel
 def _fits(
-    slot: Int, word: Int, x: Int, y: Int, tick: Int, stamp: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots,
+    slot: Int, word: Int, x: Int, y: Int, present: Bits, shape: Floats, traits: Any, kw: Slots, pool: Slots,
     haversine: bool,
 ) -> Any:  # fmt: skip
     """Verify a candidate exactly; one that any keyword finds counts under the first of its words that is present."""
@@ -143,67 +163,143 @@ def _fits(
         own = pool[-2 - kw[slot, 2] + j - 1] if more and j >= 2 else kw[slot, j]
         if own < 0:
             break
-        present = stamp[own] == tick
-        if either and present:
+        there = _there(own, present)
+        if either and there:
             return own == word
-        if not either and not present:
+        if not either and not there:
             return False
     return not either
 
 
 @kernel
-def _stamp_words(i: Int, tick: Int, word_off: Ints, words: Slots, stamp: Slots) -> None:
-    stamp[0] = tick + i
-    for j in range(word_off[i], word_off[i + 1]):
-        stamp[words[j]] = tick + i
-
-
-@kernel
-def _note(node: Int, word: Int, nodes: Slots, arena: Slots, runs: Slots, count: Int) -> Int:
-    """Note a list for reading: its first place, its end and the word that led to it."""
+def _note(node: Int, word: Int, i: Int, nodes: Slots, arena: Slots, runs: Slots, count: Int) -> Int:
+    """Note a list for reading: its first place, its end, the word that led to it and the object."""
+    if nodes[node, LENGTH] == 0:
+        return count
     runs[count, 0] = nodes[node, BASE]
     runs[count, 1] = nodes[node, BASE] + nodes[node, LENGTH]
     runs[count, 2] = word
+    runs[count, 3] = i
     prefetch(arena, nodes[node, BASE])
     return count + 1
 
 
 @kernel
+def _read_ahead(ahead: Int, place: Int, end: Int, count: Int, arena: Slots, kw: Slots, traits: Any, runs: Slots) -> Any:
+    """Ask for the row of the next query in the lists, of which `ahead` are begun; return where to go on."""
+    if place == end and ahead < count:
+        place, end = np.int64(runs[ahead, 0]), np.int64(runs[ahead, 1])
+        ahead += 1
+    if place < end:
+        prefetch(kw, 3 * np.int64(arena[place]))
+        prefetch(traits, np.int64(arena[place]))
+        place += 1
+    return ahead, place, end
+
+
+@kernel
 def _settle(
-    count: Int, i: Int, x: Any, y: Any, tick: Int, arena: Slots, stamp: Slots, shape: Floats, traits: Any, kw: Slots,
-    pool: Slots, haversine: bool, runs: Slots, out: Slots, found: Int, examined: Ints,
+    count: Int, x: Floats, y: Floats, word_off: Ints, words: Slots, arena: Slots, present: Bits,
+    shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool, runs: Slots, out: Slots, found: Int,
+    ends: Ints, examined: Ints,
 ) -> Int:  # fmt: skip
     """Read lists and verify their queries; return the new number of matches, or -1 where `out` is full.
 
-    A plain query, a rectangle with up to three keywords that must all be there, is decided here; others by `_fits`.
+    A plain query, a rectangle with up to three keywords that must all be there, waits in `out` for its region when its
+    keywords are there, which most are not; others are decided at once by `_fits` and wait as their complement.
     """
-    now = np.int32(tick)
+    listed = np.int64(0)
     for z in range(count):
-        first, last = np.int64(runs[z, 0]), np.int64(runs[z, 1])
-        if found + last - first > out.shape[0]:
-            return np.int64(-1)
-        examined[i] += last - first
-        for p in range(first, min(last, first + AHEAD)):
-            prefetch(kw, 3 * np.int64(arena[p]))
-            prefetch(traits, np.int64(arena[p]))
-        for p in range(first, last):
-            if p + AHEAD < last:
-                prefetch(kw, 3 * np.int64(arena[p + AHEAD]))
-                prefetch(traits, np.int64(arena[p + AHEAD]))
+        listed += runs[z, 1] - runs[z, 0]
+        examined[runs[z, 3]] += runs[z, 1] - runs[z, 0]
+    if found + listed > out.shape[0]:
+        return np.int64(-1)
+    kept, current = np.int64(found), -1
+    ahead, place, end = np.int64(0), np.int64(0), np.int64(0)
+    for _ in range(AHEAD):
+        ahead, place, end = _read_ahead(ahead, place, end, count, arena, kw, traits, runs)
+    for z in range(count):
+        i = runs[z, 3]
+        if i != current:
+            _change_object(current, i, word_off, words, present)
+            current = i
+        for p in range(runs[z, 0], runs[z, 1]):
+            ahead, place, end = _read_ahead(ahead, place, end, count, arena, kw, traits, runs)
             slot = np.int64(arena[p])
-            if traits[slot] & 135 == 1 and kw[slot, 2] >= -1:
-                # Keywords first: most candidates fail here, and do not cost a look at their region.
-                if (
-                    (kw[slot, 1] < 0 or stamp[kw[slot, 1]] == now)
-                    and (kw[slot, 2] < 0 or stamp[kw[slot, 2]] == now)
-                    and (x >= shape[slot, 0]) & (x <= shape[slot, 2]) & (y >= shape[slot, 1]) & (y <= shape[slot, 3])
-                ):
-                    out[found] = slot
-                    found += 1
-            elif _fits(slot, runs[z, 2], x, y, now, stamp, shape, traits, kw, pool, haversine):
-                out[found] = slot
-                found += 1
+            if (traits[slot] & 135 == 1) & (kw[slot, 2] >= -1):
+                # No branch: whether a keyword is there is a coin toss. Word 0, which every object has, stands for none.
+                out[kept] = slot
+                kept += np.int64(_there(max(kw[slot, 1], 0), present) & _there(max(kw[slot, 2], 0), present))
+            elif _fits(slot, runs[z, 2], x[i], y[i], present, shape, traits, kw, pool, haversine):
+                out[kept] = ~slot
+                kept += 1
+        ends[i] = kept
+    _change_object(current, -1, word_off, words, present)
+    return _inside(count, x, y, shape, runs, out, found, kept, ends)
+
+
+@kernel
+def _inside(
+    count: Int, x: Floats, y: Floats, shape: Floats, runs: Slots, out: Slots, found: Int, waiting_end: Int, ends: Ints
+) -> Int:
+    """Keep of the queries that wait in `out` those whose regions contain the object; return the number of matches."""
+    waiting, current = np.int64(found), -1
+    for z in range(count):
+        i = runs[z, 3]
+        if i == current:
+            continue
+        current = i
+        at_x, at_y = x[i], y[i]
+        for p in range(waiting, ends[i]):
+            later = np.int64(out[min(p + AHEAD, waiting_end - 1)])
+            prefetch(shape, 4 * max(later, ~later))
+            slot = np.int64(out[p])
+            sure = slot < 0
+            slot = ~slot if sure else slot
+            out[found] = slot
+            found += np.int64(
+                sure
+                or (at_x >= shape[slot, 0])
+                & (at_x <= shape[slot, 2])
+                & (at_y >= shape[slot, 1])
+                & (at_y <= shape[slot, 3])
+            )
+        waiting = ends[i]
+        ends[i] = found
     return np.int64(found)
+
+
+@kernel
+def _known(wanted: Int, keys: Ints, owners: Slots, table: Ints, nodes: Slots) -> Int:
+    """Turn keys into the nodes that exist, in place, and ask for them; return how many there are."""
+    known = 0
+    for n in range(wanted):
+        node = _find(keys[n], table)
+        if node >= 0:
+            keys[known] = node << 31 | (keys[n] & 0x7FFFFFFF)
+            owners[known] = owners[n]
+            prefetch(nodes, 4 * node)
+            known += 1
+    return known
+
+
+@kernel
+def _together(first: Int, word_off: Ints, keys_of_word: Int, room: Int) -> Int:
+    """Return the end of the objects that go through the stages together; what one of them asks for always has room."""
+    last = first + 1
+    while last < min(first + TOGETHER, word_off.shape[0] - 1):
+        if keys_of_word * (word_off[last + 1] - word_off[first] + last + 1 - first) > room:
+            break
+        last += 1
+    return last
+
+
+@kernel
+def _close(first: Int, last: Int, off: Ints) -> None:
+    """Give objects that no list was read for the end of the object before them."""
+    for i in range(first, last):
+        if off[i + 1] < 0:
+            off[i + 1] = off[i]
 
 
 # ------------------------------------------------------------------------------------------------ GI2
@@ -243,37 +339,39 @@ def gi2_add(
 
 @kernel
 def gi2_probe(
-    start: Int, x: Floats, y: Floats, cell: Slots, side: Int, word_off: Ints, words: Slots, tick: Int, table: Ints,
+    start: Int, x: Floats, y: Floats, cell: Slots, side: Int, word_off: Ints, words: Slots, table: Ints,
     nodes: Slots, arena: Slots, state: Ints, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
-    stamp: Slots, keys: Ints, runs: Slots, out: Slots, off: Ints, examined: Ints,
+    present: Bits, keys: Ints, owners: Slots, runs: Slots, out: Slots, off: Ints, examined: Ints,
 ) -> Int:  # fmt: skip
-    """Match objects from `start` on; return how many are done: all, or as many as `out` has room for."""
-    everywhere = np.int64(side) * side
-    for i in range(start, x.shape[0]):
-        _stamp_words(i, tick, word_off, words, stamp)
-        examined[i] = 0
-        found, count, wanted = off[i], 0, 0
-        for j in range(word_off[i] - 1, word_off[i + 1]):
-            word = np.int64(words[j]) if j >= word_off[i] else np.int64(0)
-            for turn in range(2 if state[EVERYWHERE] > 0 else 1):
-                keys[wanted] = (np.int64(cell[i]) if turn == 0 else everywhere) << 32 | word
-                prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
-                wanted += 1
-        known = 0
-        for n in range(wanted):
-            node = _find(keys[n], table)
-            if node >= 0:
-                keys[known] = node << 31 | (keys[n] & 0x7FFFFFFF)
-                prefetch(nodes, 4 * node)
-                known += 1
-        for n in range(known):
-            count = _note(keys[n] >> 31, keys[n] & 0x7FFFFFFF, nodes, arena, runs, count)
+    """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
+
+    Objects go through the stages together, as in KAG: every stage asks for the memory that the next one reads. `keys`,
+    `owners` and `runs` have room for what one object can ask for.
+    """
+    everywhere, ends, first = np.int64(side) * side, off[1:], np.int64(start)
+    while first < x.shape[0]:
+        last = _together(first, word_off, 2, keys.shape[0])
+        wanted = 0
+        for i in range(first, last):
+            examined[i], ends[i] = 0, -1
+            for j in range(word_off[i] - 1, word_off[i + 1]):
+                word = np.int64(words[j]) if j >= word_off[i] else np.int64(0)
+                for turn in range(2 if state[EVERYWHERE] > 0 else 1):
+                    keys[wanted] = (np.int64(cell[i]) if turn == 0 else everywhere) << 32 | word
+                    owners[wanted] = i
+                    prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
+                    wanted += 1
+        count = 0
+        for n in range(_known(wanted, keys, owners, table, nodes)):
+            count = _note(keys[n] >> 31, keys[n] & 0x7FFFFFFF, owners[n], nodes, arena, runs, count)
         found = _settle(
-            count, i, x[i], y[i], tick + i, arena, stamp, shape, traits, kw, pool, haversine, runs, out, found, examined
-        )
+            count, x, y, word_off, words, arena, present, shape, traits, kw, pool, haversine, runs, out, off[first],
+            ends, examined,
+        )  # fmt: skip
         if found < 0:
-            return i
-        off[i + 1] = found
+            return first
+        _close(first, last, off)
+        first = last
     return x.shape[0]
 
 
@@ -377,72 +475,87 @@ def fast_add(
 
 
 @kernel
+def _ask(
+    i: Int, word: Int, at_x: Int, at_y: Int, levels: Int, levels_of: Slots, reach: Ints, table: Ints, keys: Ints,
+    owners: Slots, wanted: Int,
+) -> Int:  # fmt: skip
+    """Write the keys of a word's lists that an object reads and ask for their places; return how many there are by now."""
+    for level in range(levels + 1):
+        if not levels_of[word] >> level & 1:
+            continue
+        column, row = np.int64(at_x) >> (16 - level), np.int64(at_y) >> (16 - level)
+        # A neighbour's queries reach as far as the largest on this level; further in, they need no look.
+        inner = (1 << (16 - level)) - 1
+        reached = 0
+        if column > 0 and (at_x & inner) < reach[level, 0]:
+            reached |= 1
+        if row > 0 and (at_y & inner) < reach[level, 1]:
+            reached |= 2
+        for near in range(4):
+            if near & reached == near:
+                keys[wanted] = _cell_key(level, column - (near & 1), row - (near >> 1), word)
+                owners[wanted] = i
+                prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
+                wanted += 1
+    return wanted
+
+
+@kernel
 def fast_probe(
-    start: Int, x: Floats, y: Floats, quanta_x: Slots, quanta_y: Slots, word_off: Ints, words: Slots, tick: Int,
+    start: Int, x: Floats, y: Floats, quanta_x: Slots, quanta_y: Slots, word_off: Ints, words: Slots,
     levels: Int, levels_of: Slots, reach: Ints, table: Ints, nodes: Slots, arena: Slots, shape: Floats, traits: Any, kw: Slots,
-    pool: Slots, haversine: bool, stamp: Slots, keys: Ints, stack: Slots, runs: Slots, out: Slots, off: Ints,
-    examined: Ints,
+    pool: Slots, haversine: bool, present: Bits, keys: Ints, owners: Slots, stack: Slots, runs: Slots, out: Slots,
+    off: Ints, examined: Ints,
 ) -> Int:  # fmt: skip
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
 
     A query is filed once, under the cell of its lower left corner, and shared with the cells right of and above it:
-    so an object reads its own cell and those left of and below it. `keys` and `stack` have room for what one object
-    can ask for; runs are read whenever there are too many.
+    so an object reads its own cell and those left of and below it. `keys`, `owners` and `stack` have room for what one
+    object can ask for; runs are read whenever there are too many.
     """
-    for i in range(start, x.shape[0]):
-        _stamp_words(i, tick, word_off, words, stamp)
-        examined[i] = 0
-        found, count, wanted = off[i], 0, 0
-        for j in range(word_off[i] - 1, word_off[i + 1]):
-            word = np.int64(words[j]) if j >= word_off[i] else np.int64(0)
-            for level in range(levels + 1):
-                if not levels_of[word] >> level & 1:
-                    continue
-                column, row = np.int64(quanta_x[i]) >> (16 - level), np.int64(quanta_y[i]) >> (16 - level)
-                # A neighbour's queries reach as far as the largest on this level; further in, they need no look.
-                inner = (1 << (16 - level)) - 1
-                reached = 0
-                if column > 0 and (quanta_x[i] & inner) < reach[level, 0]:
-                    reached |= 1
-                if row > 0 and (quanta_y[i] & inner) < reach[level, 1]:
-                    reached |= 2
-                for near in range(4):
-                    if near & reached == near:
-                        keys[wanted] = _cell_key(level, column - (near & 1), row - (near >> 1), word)
-                        prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
-                        wanted += 1
-        known = 0
-        for n in range(wanted):
-            node = _find(keys[n], table)
-            if node >= 0:
-                keys[known] = node << 31 | (keys[n] & 0x7FFFFFFF)
-                prefetch(nodes, 4 * node)
-                known += 1
+    ends, first = off[1:], np.int64(start)
+    while first < x.shape[0]:
+        last = _together(first, word_off, 4 * (levels + 1), keys.shape[0])
+        wanted = 0
+        for i in range(first, last):
+            examined[i], ends[i] = 0, -1
+            for j in range(word_off[i] - 1, word_off[i + 1]):
+                word = words[j] if j >= word_off[i] else np.int32(0)
+                wanted = _ask(i, word, quanta_x[i], quanta_y[i], levels, levels_of, reach, table, keys, owners, wanted)
+        known = _known(wanted, keys, owners, table, nodes)
         for n in range(known):
-            top = 1
-            stack[0, 0], stack[0, 1] = keys[n] >> 31, 0
+            if nodes[keys[n] >> 31, MARKS] & TRIE:
+                for k in range(word_off[owners[n]], word_off[owners[n] + 1]):
+                    prefetch(table, 2 * _place(_trie_key(keys[n] >> 31, words[k]), table.shape[0]))
+        found, count = off[first], 0
+        for n in range(known):
+            i, top = owners[n], 1
+            stack[0] = keys[n] >> 31
             while top > 0:
                 top -= 1
-                node, depth = np.int64(stack[top, 0]), stack[top, 1]
-                count = _note(node, keys[n] & 0x7FFFFFFF, nodes, arena, runs, count)
+                node = np.int64(stack[top])
+                count = _note(node, keys[n] & 0x7FFFFFFF, i, nodes, arena, runs, count)
                 if nodes[node, MARKS] & TRIE:
                     for k in range(word_off[i], word_off[i + 1]):
                         child = _find(_trie_key(node, words[k]), table)
                         if child >= 0:
-                            stack[top, 0], stack[top, 1] = child, depth + 1
+                            prefetch(nodes, 4 * child)
+                            stack[top] = child
                             top += 1
                 if count == runs.shape[0]:
                     found = _settle(
-                        count, i, x[i], y[i], tick + i, arena, stamp, shape, traits, kw, pool, haversine, runs,
-                        out, found, examined,
+                        count, x, y, word_off, words, arena, present, shape, traits, kw, pool, haversine, runs, out,
+                        found, ends, examined,
                     )  # fmt: skip
                     count = 0
                     if found < 0:
-                        return i
+                        return first
         found = _settle(
-            count, i, x[i], y[i], tick + i, arena, stamp, shape, traits, kw, pool, haversine, runs, out, found, examined
-        )
+            count, x, y, word_off, words, arena, present, shape, traits, kw, pool, haversine, runs, out, found,
+            ends, examined,
+        )  # fmt: skip
         if found < 0:
-            return i
-        off[i + 1] = found
+            return first
+        _close(first, last, off)
+        first = last
     return x.shape[0]
