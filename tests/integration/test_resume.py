@@ -76,7 +76,6 @@ def test_process_killed_by_the_system_goes_on_where_it_was(tmp_path):
     ("more", "message"),
     [
         (["--resume", "nowhere"], "nowhere: there are no checkpoints here"),
-        (["--resume", "nowhere", "--runtime", "ray"], "checkpoints are taken, and gone on from, by the local runtime"),
         (["--set", "topology.checkpoint.epochs=0"], "topology.checkpoint: epochs = 0, expected at least 1"),
         (["--set", "topology.checkpoint.seconds=0.0"], "seconds = 0.0, expected more than 0"),
         (["--set", "topology.checkpoint.direktory=x"], "did you mean 'directory'"),

@@ -71,7 +71,7 @@ def test_killed_run_goes_on_in_the_middle_of_a_rebalancing(tmp_path, seed):
     assert outcome.summary["rebalances"]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_killed_run_goes_on_with_another_parallelism(tmp_path, seed):
     """More or fewer spouts, routers and evaluators, by any plan or none, with load moving or not: the oracle's results."""
     rng = random.Random(seed)
@@ -119,7 +119,7 @@ def assert_right(folder, topology, outcome):
     assert len(oracle.matches().object) > 30
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 def test_run_killed_while_it_writes_a_checkpoint_goes_on_from_the_one_before(tmp_path, seed):
     """After any number of bytes: what is half written does not count, and goes when the next one is in place."""
     rng = random.Random(seed)
