@@ -86,8 +86,8 @@ class Conductor:
             self.acked += 1
         return completed
 
-    def grant(self) -> bool:
-        """Let the spouts go on as far as they may; return whether they may go further than before."""
+    def grant(self, most: int | None = None) -> bool:
+        """Let the spouts go on as far as they may, and not beyond `most`; return whether they may go further than before."""
         if self.final is not None:
             return False
         before = self.limit
@@ -96,7 +96,8 @@ class Conductor:
             self.limit = self.final + 1
         else:
             window = 1 if self.idle else self._max_pending
-            self.limit = max(self.limit, self.acked + window)
+            wanted = self.acked + window
+            self.limit = max(self.limit, wanted if most is None else min(wanted, most))
         return self.limit > before
 
     def _settled(self) -> bool:

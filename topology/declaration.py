@@ -105,14 +105,20 @@ class RaySettings:
         workers: how many processes share the tasks, never more than there are tasks; 0: one for each CPU of the cluster.
         cpus_per_task: the share of a core that each task reserves.
         start_seconds: how long to wait for the workers to start.
+        silent_seconds: workers that say nothing for so long while epochs are under way are asked whether they live.
+        max_restarts: how often a run with checkpoints goes back to the last one because a worker was lost.
     """
 
     workers: int = 0
     cpus_per_task: float = 0.05
     start_seconds: float = 120.0
+    silent_seconds: float = 5.0
+    max_restarts: int = 10
 
     def __post_init__(self) -> None:
         _at_least("workers", self.workers, 0)
+        _at_least("silent_seconds", self.silent_seconds, 0.1)
+        _at_least("max_restarts", self.max_restarts, 0)
         _at_least("cpus_per_task", self.cpus_per_task, 0)
         _at_least("start_seconds", self.start_seconds, 1)
 

@@ -1,17 +1,15 @@
 """Run a topology, on either runtime, and say what came of it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from streams.batches import Batch
-from streams.errors import DeclarationError
-from topology.checkpoints import Checkpoints, Resumption, RunRecord, open_store, resumption_of, same_place
+from topology.checkpoints import Checkpoints, Resumption, RunRecord, Store, open_store, resumption_of, same_place
 from topology.declaration import Topology
 from topology.local_runtime import LocalRuntime
-from topology.messages import Report
 from topology.planning import plan_of
 from topology.summary import Tally
 from topology.validation import validate
@@ -73,27 +71,46 @@ def run(
         resume: go on from the newest whole checkpoint in this folder or at this URL.
     """
     validate(topology)
-    on_ray = (runtime or topology.settings.runtime) == "ray"
-    if on_ray:
-        _refuse_checkpoints(topology, resume)
     resumption = resumption_of(topology, open_store(str(resume))) if resume is not None else None
     wiring = wire(topology, resumption.plan if resumption is not None else plan_of(topology))
-    tally = Tally(wiring, time.monotonic)
-    record = RunRecord(tally, topology.settings.limits.collected, on_bytes)
+    record = RunRecord(Tally(wiring, time.monotonic), topology.settings.limits.collected, on_bytes)
     if resumption is not None:
         record.restore(resumption.driver)
+    store, checkpoints = _checkpoints(wiring, record, resumption)
+    states = resumption.states(wiring) if resumption is not None else None
+    del resumption  # what tasks take over need not be kept twice for as long as they run
 
     def on_ack(epoch: int, pending: int) -> None:
         record.ack(epoch)
         if on_progress is not None:
+            tally = record.tally
             objects, results = int(tally.totals["objects"]), int(tally.totals["results"])
             on_progress(Progress(tally.epochs, pending, objects, results, tally.seconds, tally.latency.percentile(50)))
 
-    if on_ray:
-        made: Runtime = _ray_runtime(wiring, address or topology.settings.address, record.report, on_ack, should_stop)
-        made.run()
+    def go_back() -> Mapping[int, Mapping[str, Any]]:
+        """Take everything outside of the tasks back to the newest checkpoint."""
+        assert checkpoints is not None
+        assert store is not None
+        checkpoints.abandon()
+        newest = resumption_of(topology, store)
+        record.go_back(Tally(wiring, time.monotonic), newest.driver)
+        return newest.states(wiring)
+
+    made: Runtime
+    if (runtime or topology.settings.runtime) == "ray":
+        from topology.ray_runtime import RayRuntime  # Ray takes seconds to import; the embedded runtime never needs it
+
+        made = RayRuntime(
+            wiring,
+            address=address or topology.settings.address,
+            on_report=record.report,
+            on_ack=on_ack,
+            should_stop=should_stop,
+            states=states,
+            checkpoints=checkpoints,
+            go_back=go_back,
+        )
     else:
-        checkpoints = _checkpoints(wiring, record, resumption)
         made = LocalRuntime(
             wiring,
             seed=topology.settings.seed if scheduler_seed is None else scheduler_seed,
@@ -101,21 +118,23 @@ def run(
             on_report=record.report,
             on_ack=on_ack,
             should_stop=should_stop,
-            snapshots=resumption.states(wiring) if resumption is not None else None,
+            snapshots=states,
             checkpoints=checkpoints,
         )
-        del resumption  # what tasks take over need not be kept twice for as long as they run
-        _run_saving(made, checkpoints)
-    return Outcome(tally.summary(), record.collected)
+    del states
+    _run_saving(made, checkpoints)
+    return Outcome(record.tally.summary(), record.collected)
 
 
-def _checkpoints(wiring: Wiring, record: RunRecord, resumption: Resumption | None) -> Checkpoints | None:
+def _checkpoints(
+    wiring: Wiring, record: RunRecord, resumption: Resumption | None
+) -> tuple[Store | None, Checkpoints | None]:
     settings = wiring.topology.settings.checkpoint
     if settings is None:
-        return None
+        return None, None
     store = open_store(settings.directory, wiring.topology.base)
     resumed_here = resumption is not None and same_place(resumption.place, store.url)
-    return Checkpoints(wiring, settings, store, record, resumed_here=resumed_here)
+    return store, Checkpoints(wiring, settings, store, record, resumed_here=resumed_here)
 
 
 def _run_saving(runtime: Runtime, checkpoints: Checkpoints | None) -> None:
@@ -130,24 +149,3 @@ def _run_saving(runtime: Runtime, checkpoints: Checkpoints | None) -> None:
         raise
     if checkpoints is not None:
         checkpoints.close()
-
-
-def _refuse_checkpoints(topology: Topology, resume: str | Path | None) -> None:
-    if resume is not None or topology.settings.checkpoint is not None:
-        raise DeclarationError(
-            "checkpoints are taken, and gone on from, by the local runtime; run with --runtime local, "
-            "or without topology.checkpoint",
-            ("topology", "runtime"),
-        )
-
-
-def _ray_runtime(
-    wiring: Wiring,
-    address: str | None,
-    on_report: Callable[[Report], None],
-    on_ack: Callable[[int, int], None],
-    should_stop: Callable[[], bool],
-) -> Runtime:
-    from topology.ray_runtime import RayRuntime  # Ray takes seconds to import; the embedded runtime never needs it
-
-    return RayRuntime(wiring, address=address, on_report=on_report, on_ack=on_ack, should_stop=should_stop)

@@ -79,6 +79,7 @@ class Tally:
         self._timeline = Timeline()
         self.epochs = 0
         self.seconds = 0.0
+        self.restarts = 0
         self._rebalances: list[dict[str, Any]] = []
         self._round_began = 0.0
 
@@ -209,7 +210,7 @@ class Tally:
             "imbalance": {key: round(self._imbalance.get(key, 1.0), 4) for key in ("start", "peak", "end")},
             "parallel_efficiency": round(self._cost_sum / spread, 4) if spread else 1.0,
             "rebalances": list(self._rebalances),
-            "restarts": 0,
+            "restarts": self.restarts,
             "replication": round(sum(self.counts[t.id]["queries_in"] for t in evaluators) / queries, 4)
             if queries
             else 0.0,

@@ -51,7 +51,7 @@ class Workers:
         addresses = {i: actor.listen(HOST, TOKEN, generation)[0] for i, actor in enumerate(self.actors)}
         for worker, actor in enumerate(self.actors):
             reached = {peer: addresses[peer] for peer in self.placement.peers(self.wiring, worker)}
-            assert actor.start({**reached, DRIVER: self.driver.address}) is None
+            assert actor.start({**reached, DRIVER: self.driver.address}, {}, False) is None
         self.driver.connect(addresses)
         return addresses
 
@@ -191,7 +191,7 @@ def test_operator_that_cannot_open_is_named(workers):
     made = workers(builder.build(), 1)
     made.driver = Endpoint(HOST, TOKEN, 1, 1 << 20, DRIVER)
     made.actors[0].listen(HOST, TOKEN, 1)
-    task, failure = made.actors[0].start({DRIVER: made.driver.address})
+    task, failure = made.actors[0].start({DRIVER: made.driver.address}, {}, False)
     assert made.wiring.tasks[task].name == "broken[0]"
     assert "no such index" in failure_error("broken[0]", -1, failure).details
 

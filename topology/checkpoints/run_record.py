@@ -82,6 +82,7 @@ class RunRecord:
 
     def go_back(self, tally: Tally, state: Mapping[str, Any]) -> None:
         """Go back to a snapshot in the middle of a run, with a fresh tally; what was said cannot be unsaid."""
+        tally.restarts = self.tally.restarts + 1
         self.tally, self._cut = tally, None
         self.restore(state)
 

@@ -25,6 +25,7 @@ def bench(
     queries: Annotated[
         int | None, typer.Option("--queries", min=1, help="How many queries, where there are any.")
     ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A folder for pictures, where it draws any.")] = None,
 ) -> None:
     """Run a benchmark and print a table, always next to a baseline in the same run."""
     if show_list:
@@ -37,7 +38,7 @@ def bench(
     if data is not None and not data.is_file():
         raise DeclarationError(f"--data {data}: no such file")
     module = importlib.import_module(BENCHMARKS[name][0])
-    report: Report = module.run(Options(quick=quick, seed=seed, data=data, queries=queries))
+    report: Report = module.run(Options(quick=quick, seed=seed, data=data, queries=queries, out=out))
     _print(report)
     if as_json:
         typer.echo(json.dumps(report.as_json()))

@@ -12,7 +12,9 @@ from contextlib import suppress
 from partitioners.plan import Plan
 from partitioners.plan import unpack as unpack_plan
 from streams.errors import RunError
+from streams.state import unpack_state
 from topology.declaration import Topology
+from topology.messages import Message
 from topology.ray_runtime.frames import Failure, describe_failure
 from topology.ray_runtime.placement import Placement
 from topology.ray_runtime.transport import Address, Endpoint
@@ -54,20 +56,27 @@ class WorkerActor:
             self._endpoint = Endpoint(host, token, generation, self._max_frame_bytes, self._worker)
             return self._endpoint.address, os.getpid()
 
-    def start(self, addresses: Mapping[int, Address]) -> tuple[int, Failure] | None:
-        """Connect to the workers that get messages from here, make the tasks, and work.
+    def start(
+        self, addresses: Mapping[int, Address], states: Mapping[int, bytes], save_start: bool
+    ) -> tuple[int, Failure] | None:
+        """Connect to the workers that get messages from here, make the tasks, give them their states, and work.
 
         Return the task whose operator could not start, with what it raised; None where all could.
         """
+        under_way: list[Message] = []
         with self._lock:
             assert self._endpoint is not None, "start before listen"
             for id_ in self._placement.workers[self._worker]:
                 try:
-                    self._tasks.append(Task(self._wiring, self._wiring.tasks[id_], self._here))
+                    task = Task(self._wiring, self._wiring.tasks[id_], self._here)
+                    self._tasks.append(task)
+                    if id_ in states:
+                        under_way += task.restore(unpack_state(states[id_]))
                 except Exception as error:  # the driver ends the run with its traceback
                     return id_, describe_failure(self._wiring.tasks[id_].name, -1, error)
             self._endpoint.connect(addresses)
             self._loop = WorkerLoop(self._wiring, self._tasks, self._placement.worker_of, self._endpoint)
+            self._loop.prepare(under_way, save_start=save_start)
             self._thread = threading.Thread(target=self._loop.run, daemon=True, name=f"worker-{self._worker}")
             self._thread.start()
             return None

@@ -1,45 +1,59 @@
-"""Starts the actors, introduces them to each other, and conducts the run."""
+"""Conducts a run on Ray: grants epochs, collects checkpoints, and goes back to the last one when a worker is lost."""
 
-import secrets
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from partitioners.plan import pack as pack_plan
-from streams.errors import RunError
+import structlog
+
+from streams.state import pack_state
+from topology.checkpoints.collection import Checkpoints
 from topology.conductor import Conductor
 from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
 from topology.messages import Report
-from topology.ray_runtime.actor import WorkerActor
-from topology.ray_runtime.cluster import LOOPBACK, connect, cpu_count, node, shipped
+from topology.ray_runtime.cluster import connect, cpu_count
+from topology.ray_runtime.fleet import Fleet, WorkerLostError
 from topology.ray_runtime.frames import (
     DRIVER,
     FAILED,
     GRANT,
     LOST,
+    MARK,
+    MARKED,
     REPORT,
+    SAVED,
     Grant,
     failure_error,
     pack_grant,
+    pack_plain,
     unpack_plain,
     unpack_reports,
+    unpack_saved,
 )
-from topology.ray_runtime.placement import Placement, place
-from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint, Frame, Lost
+from topology.ray_runtime.placement import place
+from topology.ray_runtime.transport import Endpoint, Frame, Lost
 from topology.wiring import Wiring
 
 import ray  # isort: skip  # after `cluster`, which sets what Ray reads when it is imported
 
 __all__ = ["RayRuntime", "connect"]
 
+log = structlog.get_logger()
+
 POLL_SECONDS = 0.2
-CLOSE_SECONDS = 30.0
-ANSWER_SECONDS = 5.0
+
+States = Mapping[int, Mapping[str, Any]]
 
 
 class RayRuntime:
-    """Runs a wiring on Ray actors, each a worker that hosts some of the tasks."""
+    """Runs a wiring on Ray actors, each a worker that hosts some of the tasks.
+
+    Args:
+        states: what the tasks go on from; none at the start of a run.
+        checkpoints: where states of tasks are collected; without, the loss of a worker ends the run.
+        go_back: takes everything outside of the tasks back to the newest checkpoint, and returns their states there.
+    """
 
     def __init__(
         self,
@@ -49,93 +63,72 @@ class RayRuntime:
         on_report: Callable[[Report], None] = lambda _report: None,
         on_ack: Callable[[int, int], None] = lambda _epoch, _pending: None,
         should_stop: Callable[[], bool] = lambda: False,
+        states: States | None = None,
+        checkpoints: Checkpoints | None = None,
+        go_back: Callable[[], States] | None = None,
     ) -> None:
         self.wiring = wiring
         self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
         self._address = address
         self._settings = wiring.topology.settings
-        self._placement: Placement = place(wiring, 1)
-        self._actors: list[Any] = []
+        self._states: States = states or {}
+        self._checkpoints, self._go_back = checkpoints, go_back
+        self._fleet = Fleet(wiring, place(wiring, 1))
+        self._unmarked: set[int] = set()
+        self._heard_at = 0.0
+        self._restarts = 0
 
     def run(self) -> None:
         """Run until the final epoch is complete; raise what an operator raised, with its task's name."""
         owned = connect(self._address)
         try:
-            self._placement = place(self.wiring, self._settings.ray.workers or cpu_count())
-            endpoint = self._start()
-            try:
-                self._conduct(endpoint, Conductor(self.wiring))
-                self._close()
-            finally:
-                endpoint.close()
+            self._fleet = Fleet(self.wiring, place(self.wiring, self._settings.ray.workers or cpu_count()))
+            while True:
+                try:
+                    self._run_generation()
+                except WorkerLostError as lost:
+                    self._recover(lost)
+                else:
+                    return
         finally:
-            for actor in self._actors:
-                with suppress(Exception):  # the cluster may be gone already
-                    ray.kill(actor)
+            self._fleet.kill()
             if owned:
                 ray.shutdown()
 
-    # --- start -----------------------------------------------------------------------------------------------------
+    def _run_generation(self) -> None:
+        packed = {task: pack_state(state) for task, state in self._states.items()}
+        start = max((state["next"] for state in self._states.values()), default=0)
+        conductor = Conductor(self.wiring, start=start)
+        if self._checkpoints is not None:
+            self._checkpoints.begin_elsewhere(start)
+        saving = self._checkpoints is not None and self._checkpoints.mark is not None
+        endpoint = self._fleet.open(packed, save_start=saving)
+        try:
+            self._unmarked, self._heard_at = set(), time.monotonic()
+            while self._checkpoints is not None and not self._checkpoints.written:
+                self._listen(endpoint, POLL_SECONDS, conductor)  # so that there is one to go back to
+            self._conduct(endpoint, conductor)
+            self._fleet.close()
+        finally:
+            endpoint.close()
 
-    def _start(self) -> Endpoint:
-        """Make all workers listen, then let all of them connect: two phases, so that nobody calls before all are there."""
-        seconds = self._settings.ray.start_seconds
-        self._actors = self._make_actors()
-        nodes = self._get([actor.__ray_call__.remote(node) for actor in self._actors], seconds)
-        single = len({id_ for id_, _ in nodes} | {node()[0]}) == 1
-        token, generation = secrets.token_bytes(TOKEN_BYTES), 1
-        here = LOOPBACK if single else node()[1]
-        endpoint = Endpoint(here, token, generation, self._settings.limits.frame_bytes, DRIVER)
-        listening = self._get(
-            [
-                actor.listen.remote(LOOPBACK if single else ip, token, generation)
-                for actor, (_, ip) in zip(self._actors, nodes, strict=True)
-            ],
-            seconds,
-        )
-        addresses: dict[int, Address] = {worker: address for worker, (address, _) in enumerate(listening)}
-        started = []
-        for worker, actor in enumerate(self._actors):
-            peers = {peer: addresses[peer] for peer in self._placement.peers(self.wiring, worker)}
-            started.append(actor.start.remote({**peers, DRIVER: endpoint.address}))
-        for failed in self._get(started, seconds):
-            if failed is not None:
-                task, failure = failed
-                raise failure_error(self.wiring.tasks[task].name, -1, failure)
-        endpoint.connect({worker: addresses[worker] for worker in self._spout_workers})
-        return endpoint
-
-    def _make_actors(self) -> list[Any]:
-        """Create the workers; on a cluster of several nodes, spread over them."""
-        with shipped(self.wiring.topology):
-            topology_ref = ray.put(self.wiring.topology)
-        plan_ref = ray.put(pack_plan(self.wiring.plan) if self.wiring.plan is not None else None)
-        remote = ray.remote(WorkerActor)
-        return [
-            remote.options(
-                num_cpus=round(self._settings.ray.cpus_per_task * len(tasks), 4),  # as fine as Ray counts
-                max_concurrency=4,
-                scheduling_strategy="SPREAD",
-            ).remote(topology_ref, plan_ref, self._placement, worker)
-            for worker, tasks in enumerate(self._placement.workers)
-        ]
+    def _recover(self, lost: WorkerLostError) -> None:
+        """Replace what is dead and go back to the newest checkpoint, or end the run."""
+        if self._checkpoints is None or self._go_back is None:
+            raise lost
+        self._restarts += 1
+        if self._restarts > self._settings.ray.max_restarts:
+            text = f"{lost}; given up after {self._restarts - 1} restarts (topology.ray.max_restarts)"
+            raise WorkerLostError(text) from lost
+        dead = self._fleet.dead()
+        log.warning("workers_replaced", tasks=self._fleet.names(dead), reason=str(lost), restarts=self._restarts)
+        self._fleet.replace(dead)
+        self._states = self._go_back()
 
     @cached_property
     def _spout_workers(self) -> list[int]:
         """Return the workers that host spouts: those that need grants."""
-        return sorted({self._placement.worker_of[task.id] for task in self.wiring.spouts})
-
-    def _get(self, refs: list[Any], seconds: float) -> list[Any]:
-        try:
-            found: list[Any] = ray.get(refs, timeout=seconds)
-        except ray.exceptions.GetTimeoutError:
-            raise RunError(
-                f"the workers did not start within {seconds:g} s; the cluster may lack resources: lower "
-                f"topology.ray.cpus_per_task (now {self._settings.ray.cpus_per_task}) or raise topology.ray.start_seconds"
-            ) from None
-        except ray.exceptions.RayError as error:
-            raise RunError(f"a worker could not be started: {error}") from error
-        return found
+        return sorted({self._fleet.placement.worker_of[task.id] for task in self.wiring.spouts})
 
     # --- run -------------------------------------------------------------------------------------------------------
 
@@ -151,29 +144,49 @@ class RayRuntime:
                 idle_seconds = min(idle_seconds * 2, IDLE_SECONDS_MOST)
                 self._grant(endpoint, conductor)
                 continue
-            acked = conductor.acked
+            acked, marking = conductor.acked, bool(self._unmarked)
             self._listen(endpoint, POLL_SECONDS, conductor)
             if conductor.acked > acked:
                 idle_seconds = idle_seconds if conductor.idle else IDLE_SECONDS_FIRST
                 if not conductor.idle or conductor.pending:
                     self._grant(endpoint, conductor)
+            elif marking and not self._unmarked:
+                self._grant(endpoint, conductor)
         while not conductor.accounted:
             self._listen(endpoint, POLL_SECONDS, conductor)
 
     def _listen(self, endpoint: Endpoint, seconds: float, conductor: Conductor) -> None:
-        """Take in what workers say within so many seconds."""
-        for item in endpoint.poll(seconds):
+        """Take in what workers say within so many seconds; where they should and do not for too long, look after them."""
+        items = endpoint.poll(seconds)
+        now = time.monotonic()
+        if items or not conductor.pending:
+            self._heard_at = now
+        elif now - self._heard_at > self._settings.ray.silent_seconds:
+            if dead := self._fleet.dead():
+                reason = f"no answer for {now - self._heard_at:.0f} s"
+                raise WorkerLostError(self._lost(dead, reason, conductor))
+            self._heard_at = now
+        for item in items:
             for epoch in self._take(item, conductor):
                 self.on_ack(epoch, conductor.pending)
+                if self._checkpoints is not None:
+                    self._checkpoints.ack(epoch)
 
     def _take(self, item: Frame | Lost, conductor: Conductor) -> list[int]:
-        if isinstance(item, Lost):
-            raise RunError(self._lost(item, conductor))
-        if item.kind == LOST:
-            raise RunError(self._lost(Lost(*unpack_plain(item)), conductor))
+        if isinstance(item, Lost) or item.kind == LOST:
+            lost = item if isinstance(item, Lost) else Lost(*unpack_plain(item))
+            raise WorkerLostError(self._lost(self._fleet.dead() or [lost.peer], lost.reason, conductor))
         if item.kind == FAILED:
-            self._tell_failure(conductor)
+            self._fleet.fail(list(range(conductor.acked, conductor.limit)), self._spout_workers)
             raise failure_error(self.wiring.tasks[item.source].name, item.epoch, unpack_plain(item))
+        if item.kind == MARKED:
+            self._unmarked.discard(item.source)
+            return []
+        if item.kind == SAVED:
+            assert self._checkpoints is not None
+            if self._checkpoints.mark == item.epoch:
+                self._checkpoints.hand_over(*unpack_saved(item))
+            return []
         assert item.kind == REPORT
         completed: list[int] = []
         for report in unpack_reports(item):
@@ -182,48 +195,39 @@ class RayRuntime:
         return completed
 
     def _grant(self, endpoint: Endpoint, conductor: Conductor) -> None:
-        conductor.grant()
+        conductor.grant(self._mark(endpoint, conductor))
         body = pack_grant(Grant(conductor.limit, conductor.final, conductor.acked))
         for worker in self._spout_workers:
             endpoint.send(worker, DRIVER, worker, GRANT, 0, conductor.acked, body)
+        mark = None if self._checkpoints is None else self._checkpoints.mark
+        if (
+            self._checkpoints is not None
+            and mark is not None
+            and conductor.final is not None
+            and mark >= conductor.final
+        ):
+            self._checkpoints.drop()  # behind the final epoch nothing can go on
 
-    def _lost(self, item: Lost, conductor: Conductor) -> str:
-        """Say which tasks are gone: those of the workers whose process has ended, or of the one that was lost."""
-        workers = self._dead() or [item.peer]
-        names = ", ".join(self._placement.names(self.wiring, worker) for worker in workers)
+    def _mark(self, endpoint: Endpoint, conductor: Conductor) -> int | None:
+        """Mark an epoch for a checkpoint, if it is time; return how far spouts may go until all workers know of it.
+
+        The epoch lies a whole window ahead, so that normally nobody has to wait.
+        """
+        checkpoints = self._checkpoints
+        if checkpoints is None or conductor.final is not None:
+            return None
+        if checkpoints.mark is None:
+            checkpoints.choose(conductor.limit + self._settings.max_pending)
+            if checkpoints.mark is not None:
+                self._unmarked = set(range(len(self._fleet.placement.workers)))
+                for worker in self._unmarked:
+                    endpoint.send(worker, DRIVER, worker, MARK, 0, checkpoints.mark, pack_plain([]))
+        return checkpoints.mark if self._unmarked else None
+
+    def _lost(self, workers: list[int], reason: str, conductor: Conductor) -> str:
+        """Say which tasks are gone."""
         when = f"while epochs {conductor.acked} to {conductor.limit - 1} were under way"
         if conductor.done:
             when = "before its last reports had come"
-        return f"the worker of {names} died {when} ({item.reason})"
-
-    def _dead(self) -> list[int]:
-        """Return the workers whose process has ended."""
-        refs = [actor.__ray_call__.remote(node) for actor in self._actors]
-        dead = []
-        for worker, ref in enumerate(refs):
-            try:
-                ray.get(ref, timeout=ANSWER_SECONDS)
-            except ray.exceptions.RayError:
-                dead.append(worker)
-        return dead
-
-    # --- end -------------------------------------------------------------------------------------------------------
-
-    def _tell_failure(self, conductor: Conductor) -> None:
-        under_way = list(range(conductor.acked, conductor.limit))
-        with suppress(Exception):  # the run fails with its own reason; spouts that are gone cannot be told
-            ray.get(
-                [self._actors[worker].fail.remote(under_way) for worker in self._spout_workers], timeout=ANSWER_SECONDS
-            )
-
-    def _close(self) -> None:
-        """Close all operators: files are complete when this returns."""
-        refs = [actor.close.remote() for actor in self._actors]
-        for worker, ref in enumerate(refs):
-            try:
-                failed = ray.get(ref, timeout=CLOSE_SECONDS)
-            except ray.exceptions.RayError as error:
-                raise RunError(f"{self._placement.names(self.wiring, worker)} could not close: {error}") from error
-            if failed is not None:
-                task, (_, why) = failed
-                raise RunError(f"{self.wiring.tasks[task].name} could not close: {why}")
+        hint = "" if self._checkpoints is not None else "; with [topology.checkpoint] the run would go on"
+        return f"the worker of {self._fleet.names(workers)} died {when} ({reason}){hint}"

@@ -1,8 +1,11 @@
 """Messages, reports and grants as frames, and back."""
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import msgpack
 
 from streams.codec import Buffers, decode, encode, size_of
 from streams.errors import CodecError, DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
@@ -10,13 +13,16 @@ from topology.failure import speaks_for_itself, task_failure
 from topology.messages import Message, Report
 from topology.ray_runtime.transport import Frame
 
-__all__ = ["DATA", "DRIVER", "FAILED", "GRANT", "LOST", "REPORT", "Grant"]
+__all__ = ["DATA", "DRIVER", "FAILED", "GRANT", "LOST", "MARK", "MARKED", "REPORT", "SAVED", "Grant"]
 
-#: Kinds of frame. `LOST` tells the driver that a worker has lost another one.
-DATA, REPORT, GRANT, FAILED, LOST = range(5)
+#: Kinds of frame. `LOST` tells the driver that a worker has lost another one. `MARK` names the epoch of a checkpoint, which a
+#: worker confirms with `MARKED`; `SAVED` brings the state of a task after that epoch.
+DATA, REPORT, GRANT, FAILED, LOST, MARK, MARKED, SAVED = range(8)
 
 #: The number under which the driver is known; workers and tasks have smaller ones.
 DRIVER = 2**32 - 1
+
+_HEAD_SIZE = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +122,21 @@ def pack_plain(values: Any) -> Buffers:
 def unpack_plain(frame: Frame) -> Any:
     """Return what `pack_plain` was given."""
     return decode(frame.body)[0]
+
+
+def pack_saved(task: int, packed: bytes, positions: Mapping[str, int]) -> Buffers:
+    """Return the body of a frame with the packed state of a task."""
+    head: bytes = msgpack.packb([task, dict(positions)])
+    return [_HEAD_SIZE.pack(len(head)), head, packed]
+
+
+def unpack_saved(frame: Frame) -> tuple[int, bytes, dict[str, int]]:
+    """Return the task, its packed state, and how far a sink's file is written."""
+    body = memoryview(frame.body)
+    try:
+        (size,) = _HEAD_SIZE.unpack_from(body)
+        end = _HEAD_SIZE.size + size
+        task, positions = msgpack.unpackb(body[_HEAD_SIZE.size : end])
+        return int(task), bytes(body[end:]), dict(positions)
+    except (struct.error, ValueError, TypeError, msgpack.UnpackException) as error:
+        raise CodecError(f"a frame with a state that cannot be read: {error}") from error

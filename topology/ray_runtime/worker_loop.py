@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from streams.errors import RunError
+from topology.checkpoints.collection import packed_state
 from topology.messages import Message, Report
 from topology.ray_runtime.frames import (
     DATA,
@@ -15,12 +16,16 @@ from topology.ray_runtime.frames import (
     FAILED,
     GRANT,
     LOST,
+    MARK,
+    MARKED,
     REPORT,
+    SAVED,
     Grant,
     describe_failure,
     pack_message,
     pack_plain,
     pack_reports,
+    pack_saved,
     unpack_grant,
     unpack_message,
 )
@@ -62,10 +67,17 @@ class WorkerLoop:
         self._awaited, self._awaited_since = 0, 0.0
         awaited_tasks = sum(id_ in self._conducted for id_ in here)
         self._patience = max(1, awaited_tasks * wiring.topology.settings.max_pending // REPORTED_PARTS)
-        self._acked = 0
+        self._acked = min((task.next for task in tasks), default=0)
+        self._mark: int | None = None
+        self._under_way: Sequence[Message] = ()
+        self._save_start = False
         self._working = len(self._served)
         self._current = self._served[0]
         self._stopped = self._abandoned = False
+
+    def prepare(self, under_way: Sequence[Message], *, save_start: bool) -> None:
+        """Take messages that were under way when the tasks' states were saved, and whether to hand over these states."""
+        self._under_way, self._save_start = under_way, save_start
 
     def stop(self) -> None:
         """Ask the loop to end, whatever is still to be sent; called from another thread."""
@@ -75,6 +87,7 @@ class WorkerLoop:
     def run(self) -> None:
         """Work; a failure is told to the driver, with the name of the task that failed."""
         try:
+            self._begin()
             while self._working and not self._stopped:
                 arrived = self._endpoint.poll(0)
                 if not arrived and not self._ready:
@@ -94,6 +107,15 @@ class WorkerLoop:
                 self._endpoint.send(DRIVER, task.spec.id, DRIVER, FAILED, 0, task.next, pack_plain(failure))
                 self._endpoint.flush(FLUSH_SECONDS)
 
+    def _begin(self) -> None:
+        for task in self._served if self._save_start else ():
+            self._save(task, task.next - 1)
+        for message in self._under_way:
+            if message.target in self._place:
+                self._deliver(message)
+            else:
+                self._send(message)
+
     # --- what comes in ---------------------------------------------------------------------------------------------
 
     def _take(self, item: Frame | Lost) -> None:
@@ -109,6 +131,9 @@ class WorkerLoop:
             self._deliver(unpack_message(item))
         elif item.kind == GRANT:
             self._grant(unpack_grant(item))
+        elif item.kind == MARK:
+            self._mark = item.epoch
+            self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, MARKED, 0, item.epoch, pack_plain([]))
 
     def _deliver(self, message: Message) -> None:
         place = self._place[message.target]
@@ -143,6 +168,8 @@ class WorkerLoop:
     def _step(self, task: Task) -> None:
         started = time.perf_counter()
         messages, report = task.step()
+        if report.epoch == self._mark and not task.done:
+            self._save(task, report.epoch)
         sent = 0
         for message in messages:
             if message.target in self._place:
@@ -165,6 +192,12 @@ class WorkerLoop:
         except RunError as error:
             source, target = (self._wiring.tasks[id_].name for id_ in (message.source, message.target))
             raise RunError(f"{source} to {target} in epoch {message.epoch}: {error}") from error
+
+    def _save(self, task: Task, epoch: int) -> None:
+        """Hand over the state of a task after an epoch."""
+        self._endpoint.send(
+            DRIVER, self._endpoint.me, DRIVER, SAVED, 0, epoch, pack_saved(task.spec.id, *packed_state(task))
+        )
 
     def _send_reports(self) -> None:
         """Tell the driver what was done."""
