@@ -18,16 +18,16 @@ _MAX_BYTES = 2**31 - 1
 
 def _extend(value: Any) -> msgpack.ExtType:
     if isinstance(value, _Columns | TupleBatch):
-        return msgpack.ExtType(_BATCH, b"".join(encode([("", value)])))  # type: ignore[list-item]
+        return _extension(_BATCH, b"".join(encode([("", value)])))  # type: ignore[list-item]
     if isinstance(value, Ids):
-        return msgpack.ExtType(_COLUMN, b"".join(encode([("", TupleBatch(("_",), (value,)))])))
+        return _extension(_COLUMN, b"".join(encode([("", TupleBatch(("_",), (value,)))])))
     if isinstance(value, np.ndarray):
         flat = TupleBatch(("_",), (np.ascontiguousarray(value).reshape(-1),))
-        return msgpack.ExtType(_ARRAY, b"".join(encode([("", flat)], list(value.shape))))
+        return _extension(_ARRAY, b"".join(encode([("", flat)], list(value.shape))))
     if isinstance(value, tuple):
-        return msgpack.ExtType(_TUPLE, pack_state(list(value)))
+        return _extension(_TUPLE, pack_state(list(value)))
     if isinstance(value, set | frozenset):
-        return msgpack.ExtType(_SET, pack_state(sorted(value)))
+        return _extension(_SET, pack_state(sorted(value)))
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, int):
@@ -35,6 +35,13 @@ def _extend(value: Any) -> msgpack.ExtType:
     raise CodecError(
         f"state holds a {type(value).__name__}, which cannot be saved; use numbers, strings, lists or arrays"
     )
+
+
+def _extension(code: int, data: bytes) -> msgpack.ExtType:
+    """Return one value; larger ones than could be unpacked again are refused."""
+    if len(data) > _MAX_BYTES:
+        raise CodecError(f"state holds a value of {len(data):,} bytes, more than can be saved ({_MAX_BYTES:,})")
+    return msgpack.ExtType(code, data)
 
 
 def _contract(code: int, data: bytes) -> Any:
@@ -58,9 +65,7 @@ def pack_state(state: Any) -> bytes:
     try:
         packed: bytes = msgpack.packb(state, default=_extend, strict_types=True)
     except (ValueError, OverflowError, RecursionError) as error:
-        raise CodecError(
-            f"state cannot be saved: {error}; use arrays of less than 4 GB, and nothing nested deep"
-        ) from error
+        raise CodecError(f"state cannot be saved: {error}; use smaller values, and nothing nested deep") from error
     return packed
 
 

@@ -21,7 +21,7 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
 #: The largest file of a checkpoint: the state of one task, or what the driver knows.
-MAX_FILE_BYTES = 1 << 33
+MAX_FILE_BYTES = 1 << 31
 MAX_MANIFEST_BYTES = 1 << 26
 _SERIAL_DIGITS = 9
 
