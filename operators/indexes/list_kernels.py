@@ -185,19 +185,6 @@ def _note(node: Int, word: Int, i: Int, nodes: Slots, arena: Slots, runs: Slots,
 
 
 @kernel
-def _read_ahead(ahead: Int, place: Int, end: Int, count: Int, arena: Slots, kw: Slots, traits: Any, runs: Slots) -> Any:
-    """Ask for the row of the next query in the lists, of which `ahead` are begun; return where to go on."""
-    if place == end and ahead < count:
-        place, end = np.int64(runs[ahead, 0]), np.int64(runs[ahead, 1])
-        ahead += 1
-    if place < end:
-        prefetch(kw, 3 * np.int64(arena[place]))
-        prefetch(traits, np.int64(arena[place]))
-        place += 1
-    return ahead, place, end
-
-
-@kernel
 def _settle(
     count: Int, x: Floats, y: Floats, word_off: Ints, words: Slots, arena: Slots, present: Bits,
     shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool, runs: Slots, out: Slots, found: Int,
@@ -215,16 +202,23 @@ def _settle(
     if found + listed > out.shape[0]:
         return np.int64(-1)
     kept, current = np.int64(found), -1
-    ahead, place, end = np.int64(0), np.int64(0), np.int64(0)
-    for _ in range(AHEAD):
-        ahead, place, end = _read_ahead(ahead, place, end, count, arena, kw, traits, runs)
+    # A second reader goes `lead` queries ahead over all lists, none of which is empty, and asks for the rows.
+    begun, place, end, lead = 0, np.int64(0), np.int64(0), 0
     for z in range(count):
         i = runs[z, 3]
         if i != current:
             _change_object(current, i, word_off, words, present)
             current = i
         for p in range(runs[z, 0], runs[z, 1]):
-            ahead, place, end = _read_ahead(ahead, place, end, count, arena, kw, traits, runs)
+            while lead < AHEAD and (place < end or begun < count):
+                if place == end:
+                    place, end = np.int64(runs[begun, 0]), np.int64(runs[begun, 1])
+                    begun += 1
+                prefetch(kw, 3 * np.int64(arena[place]))
+                prefetch(traits, np.int64(arena[place]))
+                place += 1
+                lead += 1
+            lead -= 1
             slot = np.int64(arena[p])
             if (traits[slot] & 135 == 1) & (kw[slot, 2] >= -1):
                 # No branch: whether a keyword is there is a coin toss. Word 0, which every object has, stands for none.
