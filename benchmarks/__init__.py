@@ -9,6 +9,7 @@ __all__ = ["BENCHMARKS", "Goal", "Options", "Report"]
 
 #: Name on the command line -> (module, one line for the list).
 BENCHMARKS: dict[str, tuple[str, str]] = {
+    "adaptivity": ("benchmarks.adaptivity", "Tornado with and without balancing under a hotspot: efficiency, bytes"),
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
     "pipeline": ("benchmarks.pipeline", "raw CSV to a prepared data set and a QT-tree, on Spark: seconds and memory"),
     "range-index": (

@@ -12,12 +12,13 @@ __all__ = ["Goal", "Options", "Report", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says: a minute's version, the seed, and the sizes a benchmark may take."""
+    """What the command line says: a minute's version, the seed, the sizes a benchmark may take, a folder for pictures."""
 
     quick: bool = False
     seed: int = 1
     data: Path | None = None
     queries: int | None = None
+    out: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

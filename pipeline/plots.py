@@ -29,6 +29,8 @@ __all__ = ["Area", "object_heat", "plan_areas", "plot_plan", "plot_summary"]
 #: Cells of the heat map along each side, and objects read at a time.
 _HEAT_SIDE = 256
 _HEAT_ROWS = 1 << 18
+#: Slices of time that throughput is drawn in.
+_TIME_SLICES = 60
 
 Box = tuple[float, float, float, float]
 
@@ -119,15 +121,16 @@ def _draw_areas(axes: Any, areas: Sequence[Area], workers: int) -> None:
 def plot_summary(summary: str | Path | Mapping[str, Any], out: str | Path) -> None:
     """Draw a run's throughput and the load of its evaluators over time to a PNG file.
 
-    Over time where the summary has a ``timeline`` (a list of ``seconds``, ``objects`` so far and ``costs`` of each evaluator
-    since the entry before); otherwise its totals: cost by evaluator, and latency. Rebalances are marked by epoch.
+    Over time where the summary has a ``timeline`` (a list of ``seconds``, ``objects`` so far, ``costs`` of each evaluator
+    since the entry before, and the ``epochs`` that it covers from ``epoch`` on); otherwise its totals: cost by evaluator,
+    and latency. Rebalances are marked by epoch.
     """
     told = _summary(summary)
     out = _target(out)
     timeline = told.get("timeline") or []
     figure, (above, below) = _figure(10, 7, rows=2)
     if len(timeline) > 1:
-        _draw_timeline(above, below, timeline)
+        _draw_timeline(above, below, timeline, [int(one["epoch"]) for one in told.get("rebalances", [])])
     else:
         _draw_totals(above, below, told)
     rate, imbalance = told.get("objects_per_s", 0.0), told.get("imbalance", {})
@@ -141,19 +144,26 @@ def plot_summary(summary: str | Path | Mapping[str, Any], out: str | Path) -> No
     figure.savefig(out, dpi=120)
 
 
-def _draw_timeline(above: Any, below: Any, timeline: Sequence[Mapping[str, Any]]) -> None:
+def _draw_timeline(above: Any, below: Any, timeline: Sequence[Mapping[str, Any]], changes: Sequence[int]) -> None:
+    """Draw throughput over slices of time, and the cost of an epoch by evaluator, with a line where the plan changed."""
     seconds = np.array([entry["seconds"] for entry in timeline], np.float64)
     objects = np.array([entry["objects"] for entry in timeline], np.float64)
-    passed = np.maximum(np.diff(seconds), 1e-9)
-    above.plot(seconds[1:], np.diff(objects) / passed)
+    # Epochs are complete in bursts, so the rate from one to the next says nothing.
+    slices = np.linspace(0.0, max(seconds[-1], 1e-9), min(_TIME_SLICES, len(timeline)))
+    above.plot(slices[1:], np.diff(np.interp(slices, seconds, objects)) / np.diff(slices), drawstyle="steps-pre")
     above.set_ylabel("objects/s")
+    above.set_xlabel("seconds")
     above.set_ylim(bottom=0)
     most = max(len(entry["costs"]) for entry in timeline)
     costs = np.array([list(entry["costs"]) + [0] * (most - len(entry["costs"])) for entry in timeline[1:]], np.float64)
+    epochs = np.array([entry.get("epoch", place) for place, entry in enumerate(timeline[1:])], np.float64)
+    covered = np.array([max(entry.get("epochs", 1), 1) for entry in timeline[1:]], np.float64)
     for worker in range(most):
-        below.plot(seconds[1:], costs[:, worker] / passed, label=f"evaluator {worker}")
-    below.set_ylabel("cost/s")
-    below.set_xlabel("seconds")
+        below.plot(epochs, costs[:, worker] / covered, label=f"evaluator {worker}", linewidth=1.0)
+    for epoch in sorted(set(changes)):
+        below.axvline(epoch, color="black", linewidth=0.4, linestyle=":")
+    below.set_ylabel("cost of an epoch")
+    below.set_xlabel("epoch; dotted: the plan changed" if changes else "epoch")
     if most <= 16:
         below.legend(fontsize=7, ncols=4)
 

@@ -86,6 +86,10 @@ def test_summary_is_drawn_with_and_without_a_timeline(tmp_path):
     assert first.startswith(PNG)
     assert second.startswith(PNG)
     assert first != second
+    entries = [entry | {"epoch": n, "epochs": 1} for n, entry in enumerate(entries)]
+    changed = {"rebalances": [{"epoch": 2, "kind": "split/merge", "from": 0, "to": 1, "queries_moved": 5, "ms": 1.0}]}
+    plot_summary(told | {"timeline": entries} | changed, tmp_path / "c.png")
+    assert (tmp_path / "c.png").read_bytes().startswith(PNG)
 
 
 def test_pictures_refuse_what_they_cannot_draw(tmp_path, data):

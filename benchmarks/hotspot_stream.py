@@ -1,0 +1,157 @@
+"""A stream with a hotspot in mid-run, from memory, and a run of it looked at epoch by epoch."""
+
+import time
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.synthetic_stream import synthetic_objects, synthetic_queries
+from benchmarks.tornado_topology import SPACE, Setup, plan_from_start, tornado_topology
+from operators import Emitter, Epoch, Inputs, Spout, TaskContext
+from streams.batches import ObjectBatch, QueryBatch, batch_fields
+from streams.injection import Injection, inject_objects
+from streams.vocabulary import Encoder
+from topology.local_runtime import LocalRuntime
+from topology.messages import Report
+from topology.planning import plan_of
+from topology.summary import EVALUATOR, Tally
+from topology.wiring import wire
+
+__all__ = ["Hotspot", "HotspotSpout", "Observed", "observe"]
+
+#: Queries that are registered in an epoch.
+BLOCK = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hotspot:
+    """A stream that is calm for some epochs and then condensed towards the centre of the space.
+
+    Attributes:
+        factor: what is left of the distance to the centre (Tornado, section 5.4: 0.4 is the strongest).
+        queries: registered before the first object.
+        batch: objects of an epoch.
+        calm: epochs of objects before the hotspot; `hot`: epochs of it.
+    """
+
+    factor: float = 0.4
+    queries: int = 100_000
+    batch: int = 40_000
+    calm: int = 24
+    hot: int = 60
+    seed: int = 1
+
+    @property
+    def start(self) -> int:
+        """Return the first epoch of the hotspot."""
+        return -(-self.queries // BLOCK) + self.calm
+
+
+#: Batches of different objects; they come over and over.
+BATCHES = 10
+
+
+@lru_cache(maxsize=2)
+def _objects(hotspot: Hotspot) -> ObjectBatch:
+    return synthetic_objects(BATCHES * hotspot.batch, hotspot.seed)
+
+
+@lru_cache(maxsize=2)
+def _queries(count: int, seed: int) -> QueryBatch:
+    return synthetic_queries(count, seed)
+
+
+@dataclass
+class HotspotSpout(Spout):
+    """Registers all queries, then emits the objects of a hotspot's stream.
+
+    Options:
+        hotspot: what to make.
+    """
+
+    outputs: ClassVar = {"objects": batch_fields(ObjectBatch), "queries": batch_fields(QueryBatch)}
+    timed: ClassVar = True
+
+    hotspot: Hotspot
+
+    def open(self, context: TaskContext) -> None:
+        """Make everything."""
+        self._context = context
+        self._queries = _queries(self.hotspot.queries, self.hotspot.seed)
+        plain = _objects(self.hotspot)
+        condense = Injection("condense", at=(0.5, 0.5), strength=self.hotspot.factor)
+        condensed, _ = inject_objects(plain, np.ones(len(plain), np.bool_), [condense], SPACE, Encoder())
+        self._streams = [
+            [stream.slice(i * self.hotspot.batch, (i + 1) * self.hotspot.batch) for i in range(BATCHES)]
+            for stream in (plain, condensed)
+        ]
+
+    def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
+        """Emit a block of queries, or a batch of objects."""
+        emit.watermark = 0
+        hotspot = self.hotspot
+        if epoch.number * BLOCK < hotspot.queries:
+            block = self._queries.slice(epoch.number * BLOCK, (epoch.number + 1) * BLOCK)
+            self._context.count("queries", len(block))
+            emit.batch(block, "queries")
+            return True
+        if epoch.number >= hotspot.start + hotspot.hot or epoch.final:
+            return False
+        self._context.count("objects", hotspot.batch)
+        emit.batch(self._streams[epoch.number >= hotspot.start][epoch.number % BATCHES], "objects")
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """A run, epoch by epoch.
+
+    Attributes:
+        summary: of the run.
+        cost: candidates examined, a row for each epoch and a column for each evaluator.
+        moved: queries that an evaluator gave to or took from others.
+        busy_ms: processor time of the tasks that objects go through; all run in one thread, so it is what passed between
+            their reports.
+        deciding_ms: that of the balancer, for which no object waits.
+    """
+
+    summary: dict[str, Any]
+    cost: NDArray[np.float64]
+    moved: NDArray[np.float64]
+    busy_ms: NDArray[np.float64]
+    deciding_ms: NDArray[np.float64]
+
+
+def observe(setup: Setup, hotspot: Hotspot, folder: Path) -> Observed:
+    """Run a setup over a hotspot on the local runtime and keep what each task says of each epoch."""
+    plan = plan_from_start(setup, _objects(hotspot), _queries(hotspot.queries, hotspot.seed))
+    topology = tornado_topology(setup, HotspotSpout, {"hotspot": asdict(hotspot)}, plan, folder)
+    wiring = wire(topology, plan_of(topology))
+    tally = Tally(wiring, time.monotonic)
+    reports: list[Report] = []
+    cpu_ms: list[float] = []
+    seen = time.thread_time()
+
+    def on_report(report: Report) -> None:
+        nonlocal seen
+        cpu_ms.append((time.thread_time() - seen) * 1e3)
+        tally.report(report)
+        reports.append(report)
+        seen = time.thread_time()
+
+    LocalRuntime(wiring, on_report=on_report, on_ack=lambda epoch, _: tally.ack(epoch)).run()
+    evaluators = [task.id for task in wiring.tasks if task.component == EVALUATOR]
+
+    cost, moved, busy = (np.zeros((tally.epochs, len(wiring.tasks))) for _ in range(3))
+    for report, worked in zip(reports, cpu_ms, strict=True):
+        place = report.epoch, report.task
+        cost[place] = report.counts.get("cost", 0.0)
+        moved[place] = report.counts.get("queries_given", 0.0) + report.counts.get("queries_taken", 0.0)
+        busy[place] = worked
+    deciding = [task.id for task in wiring.tasks if task.component == "balancer"]
+    flow = np.delete(busy, deciding, axis=1)
+    return Observed(tally.summary(), cost[:, evaluators], moved[:, evaluators], flow, busy[:, deciding])
