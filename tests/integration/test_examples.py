@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
 import alerts  # noqa: E402
+import hotspot  # noqa: E402
 import make_subscriptions  # noqa: E402
 import word_count  # noqa: E402
 
@@ -31,6 +32,14 @@ def test_examples_give_the_same_on_ray():
     """One argument runs them on Ray, with the same outcome."""
     assert sorted(alerts.main("ray")) == sorted(alerts.main())
     assert word_count.main("ray") == word_count.main()
+
+
+def test_hotspot_is_borne_better_by_a_plan_that_adapts(capsys):
+    """The example's own test passes, and adaptive Tornado shares the work twice as well as a fixed plan."""
+    hotspot.test_tornado_bears_a_hotspot()
+    efficiency = hotspot.main()
+    assert efficiency["tornado"] > 2 * efficiency["tornado-static"]
+    assert "-> epochs" in capsys.readouterr().out
 
 
 def test_shipped_subscriptions_are_what_the_script_makes():
