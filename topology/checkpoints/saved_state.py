@@ -59,7 +59,9 @@ def save(store: Store, serial: int, checkpoint: Checkpoint, keep: int) -> Manife
 
     def written(name: str, data: bytes) -> SavedFile:
         if len(data) > MAX_FILE_BYTES:
-            raise StoreError(f"{name} has {len(data):,} bytes, more than a checkpoint may hold ({MAX_FILE_BYTES:,}); use more tasks")
+            raise StoreError(
+                f"{name} has {len(data):,} bytes, more than a checkpoint may hold ({MAX_FILE_BYTES:,}); use more tasks"
+            )
         store.write(f"{folder}/{name}", data)
         return SavedFile(name, len(data), checksum(data))
 
