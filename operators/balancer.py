@@ -80,6 +80,7 @@ class Balancer(Bolt):
         self._next: GridPlan | None = None
         self._phase = WATCHING
         self._statistics: list[TupleBatch] = []
+        self._decided: tuple[Operation, ...] | None = None
         self._awaited: set[int] = set()
         self._positions: dict[int, int | None] = {}
         self._sent: dict[tuple[int, int], int] = {}
@@ -108,8 +109,10 @@ class Balancer(Bolt):
             self._sent.update({(worker, taker): queries for taker, queries in value})
 
     def _operations(self) -> tuple[Operation, ...]:
-        """Decide, as often as asked with the same result: a policy is a pure function."""
-        return self._policy.decide(self._heard(self._statistics), self._plan, self._settings)
+        """Decide, once a round; a task that was restored decides the same again, because a policy is a pure function."""
+        if self._decided is None:
+            self._decided = self._policy.decide(self._heard(self._statistics), self._plan, self._settings)
+        return self._decided
 
     def _heard(self, batches: list[TupleBatch]) -> list[Any]:
         """Return the statistics of batches."""
@@ -125,7 +128,7 @@ class Balancer(Bolt):
             return
         if not any(np.sum(one.cost) for one in told):
             return  # nothing flows; a round now would also keep the run from coming to rest
-        self._statistics = statistics
+        self._statistics, self._decided = statistics, None
         operations = self._operations()
         if not operations:
             return
@@ -190,7 +193,7 @@ class Balancer(Bolt):
             return
         self._plan = _grid_plan(state["plan"])
         self._next = None if state["next"] is None else _grid_plan(state["next"])
-        self._phase, self._statistics = state["phase"], state["statistics"]
+        self._phase, self._statistics, self._decided = state["phase"], state["statistics"], None
         self._awaited = set(state["awaited"])
         self._positions = dict(state["positions"])
         self._sent = {(giver, taker): queries for giver, taker, queries in state["sent"]}

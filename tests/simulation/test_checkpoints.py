@@ -169,9 +169,10 @@ def test_damaged_checkpoint_is_passed_over_and_the_one_before_is_exact(tmp_path,
     assert_right(folder, topology, outcome)
 
 
-def test_run_goes_on_from_a_url(tmp_path, folder):
-    """Checkpoints may be anywhere that Arrow reaches; here by the URL of a folder."""
-    url = f"file://{folder}/checkpoints"
+@pytest.mark.parametrize("place", ["file", "memory"])
+def test_run_goes_on_from_a_url(folder, place):
+    """Checkpoints may be anywhere that fsspec reaches."""
+    url = f"file://{folder}/checkpoints" if place == "file" else f"memory://{folder.name}/checkpoints"
     topology = saving_topology(folder, checkpoint={"directory": url, "epochs": 1})
     assert killed_run(topology, folder, 5)
     assert_right(folder, topology, run(topology, resume=url))

@@ -8,11 +8,10 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 import structlog
-from pyarrow.fs import FileSystem
 
 from streams.errors import InputError, RunError
 from streams.state import pack_state
-from topology.checkpoints import ArrowStore, Checkpoint, FolderStore, StoreError, load_newest, open_store, save
+from topology.checkpoints import Checkpoint, FolderStore, StoreError, load_newest, open_store, save
 from topology.checkpoints import saved_state as saving
 from topology.checkpoints.background import BackgroundWriter
 from topology.checkpoints.manifest import (
@@ -26,17 +25,10 @@ from topology.checkpoints.manifest import (
 )
 from topology.checkpoints.saved_state import next_serial
 
-
-def in_memory():
-    """A store on a file system of Arrow that is in memory."""
-    filesystem, root = FileSystem.from_uri("mock:///kept")
-    return ArrowStore(filesystem, root, "mock:///kept")
-
-
 STORES = {
     "folder": lambda path: open_store("kept", path),
     "url of a folder": lambda path: open_store(f"file://{quote(str(path))}/kept"),
-    "memory": lambda _path: in_memory(),
+    "memory": lambda path: open_store(f"memory://{path.name}/kept"),
 }
 
 

@@ -1,11 +1,13 @@
 """Textual summaries of the routers against a plain set of keywords."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from range_model import PlainObject, PlainQuery, object_batch, query_batch
 
 from operators.textual_summary import EVERY_OBJECT, TextualSummary, summary_changes, summary_keywords
-from range_model import PlainObject, PlainQuery, object_batch, query_batch
 
 WORKERS = 3
 
@@ -66,7 +68,7 @@ def test_a_summary_admits_exactly_the_objects_that_have_a_keyword_of_a_living_qu
     ]
     for kept in (summary, copy):
         found_off, found = kept.admitted(objects, everywhere)
-        assert [found[a:b].tolist() for a, b in zip(found_off[:-1], found_off[1:], strict=True)] == expected
+        assert [found[a:b].tolist() for a, b in pairwise(found_off)] == expected
 
 
 def test_a_summary_grows_and_forgets_what_has_ended():

@@ -151,15 +151,17 @@ def open_store(place: str, base: Path | None = None) -> Store:
     """Return the store at a URL, or in a folder, which is relative to `base`."""
     if "://" not in place:
         return FolderStore((base or Path()) / place)
-    from pyarrow.fs import FileSystem  # takes a while to load, and few need it
+    from fsspec.core import url_to_fs  # these take a while to load, and few need them
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
 
     try:
-        filesystem, root = FileSystem.from_uri(place)
+        filesystem, root = url_to_fs(place)
     except (OSError, ValueError, ImportError) as error:
         raise StoreError(
-            f"cannot use '{place}' for checkpoints: {error}; expected a folder, or a URL such as s3://bucket/folder"
+            f"cannot use '{place}' for checkpoints: {error}; expected a folder, or a URL that fsspec knows, such as "
+            "s3://bucket/folder"
         ) from error
-    return ArrowStore(filesystem, root, place.rstrip("/"))
+    return ArrowStore(PyFileSystem(FSSpecHandler(filesystem)), root, place.rstrip("/"))
 
 
 def same_place(one: str, other: str) -> bool:
