@@ -12,20 +12,9 @@ from streams.comparison import compare
 from streams.errors import RunError
 from topology import run
 from topology.ray_runtime import driver
-from topology.ray_runtime.cluster import connect
 from topology.verification import oracle_of
 
-pytestmark = pytest.mark.ray
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ray_cluster():
-    """One Ray instance of our own for all tests here: starting it takes seconds."""
-    import ray
-
-    connect(None)
-    yield
-    ray.shutdown()
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
 
 class Saboteur(driver.RayRuntime):

@@ -14,17 +14,7 @@ from topology import TopologyBuilder, run
 from topology.ray_runtime.cluster import connect
 from topology.run import Outcome
 
-pytestmark = pytest.mark.ray
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ray_cluster():
-    """One Ray instance of our own for all tests here: starting it takes seconds."""
-    import ray
-
-    connect(None)
-    yield
-    ray.shutdown()
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
 
 def test_own_cluster_listens_on_loopback_only():
