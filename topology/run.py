@@ -87,11 +87,13 @@ def run(
             objects, results = int(tally.totals["objects"]), int(tally.totals["results"])
             on_progress(Progress(tally.epochs, pending, objects, results, tally.seconds, tally.latency.percentile(50)))
 
-    def go_back() -> Mapping[int, Mapping[str, Any]]:
-        """Take everything outside of the tasks back to the newest checkpoint."""
+    def go_back() -> Mapping[int, Mapping[str, Any]] | None:
+        """Take everything outside of the tasks back to the newest checkpoint; None where there is none of this run yet."""
         assert checkpoints is not None
         assert store is not None
-        checkpoints.abandon()
+        if not checkpoints.abandon():
+            record.tally.restarts += 1
+            return None
         newest = resumption_of(topology, store)
         record.go_back(Tally(wiring, time.monotonic), newest.driver)
         return newest.states(wiring)

@@ -23,10 +23,12 @@ class BackgroundWriter:
 
     Attributes:
         serial: the number of the next checkpoint.
+        saved: how many were written.
     """
 
     def __init__(self, store: Store, keep: int, on_failure: Literal["stop", "skip"] = "stop") -> None:
         self.serial = next_serial(store)
+        self.saved = 0
         self._store = store
         self._keep = keep
         self._on_failure = on_failure
@@ -50,7 +52,10 @@ class BackgroundWriter:
 
     def wait(self) -> None:
         """Wait until nothing is being written, and raise what went wrong."""
-        self._free.wait(CLOSE_SECONDS)
+        if not self._free.wait(CLOSE_SECONDS):
+            raise RunError(
+                f"a checkpoint was not written to {self._store.url} within {CLOSE_SECONDS:g} s; is it reachable?"
+            )
         self.check()
 
     def check(self) -> None:
@@ -86,5 +91,6 @@ class BackgroundWriter:
             else:
                 log.warning("checkpoint_skipped", epoch=checkpoint.epoch, store=self._store.url, reason=reason)
         else:
+            self.saved += 1
             size = sum(file.size for file in manifest.tasks.values()) + manifest.driver.size
             log.debug("checkpoint_written", epoch=checkpoint.epoch, store=self._store.url, serial=serial, bytes=size)

@@ -14,6 +14,7 @@ from partitioners.plan import pack as pack_plan
 from streams.errors import CodecError, RunError
 from streams.state import pack_state
 from topology.checkpoints.background import BackgroundWriter
+from topology.checkpoints.damage import damage_newest
 from topology.checkpoints.identity import identity_of, parallelism_of
 from topology.checkpoints.run_record import RunRecord
 from topology.checkpoints.saved_state import Checkpoint
@@ -61,6 +62,8 @@ class Checkpoints:
         self._states: dict[int, bytes] = {}
         self._sinks: dict[str, Any] = {}
         self._complete = False
+        self._store = store
+        self._damaged: set[int] = set()
         self._writer = BackgroundWriter(store, settings.keep, settings.on_failure)
 
     def begin(self, tasks: Mapping[int, Task]) -> None:
@@ -88,12 +91,20 @@ class Checkpoints:
         self._writer.check()
         return self.mark is None and not self._writer.busy
 
-    def abandon(self) -> None:
-        """Forget what was collected, because the run goes back to a checkpoint; what is being written is written first."""
+    def abandon(self) -> bool:
+        """Forget what was collected, because the run goes back to a checkpoint; what is being written is written first.
+
+        Return whether there is one of this run: older ones in the store are another's.
+        """
         self._record.drop_cut()
         self._forget()
         self._writer.wait()
-        self._resumed_here = True
+        self._resumed_here = self._resumed_here or self._writer.saved > 0
+        return self._resumed_here
+
+    def damage(self, seed: int) -> bool:
+        """Damage the newest checkpoint, as a fault asks for; return whether it could be done now."""
+        return not self._writer.busy and damage_newest(self._store, seed, self._damaged)
 
     def choose(self, first: int) -> None:
         """Mark an epoch, if it is time; `first` is the first that nobody has begun."""

@@ -43,10 +43,14 @@ class WorkerActor:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def listen(self, host: str, token: bytes, generation: int) -> tuple[Address, int]:
-        """Open a listener for a generation of the run, and forget an earlier one; return address and process id."""
+    def listen(self, host: str, token: bytes, generation: int) -> tuple[Address, int] | None:
+        """Open a listener for a generation of the run, and forget an earlier one; return address and process id.
+
+        None where an operator of the earlier one does not return from its epoch: then only the end of the process helps.
+        """
         with self._lock:
-            self._stop_loop()
+            if not self._stop_loop():
+                return None
             for task in self._tasks:
                 with suppress(Exception):  # of a generation that is over: nobody waits for it
                     task.operator.close()
@@ -93,7 +97,11 @@ class WorkerActor:
         """End: stop the loop, close all operators, then the sockets; return the first that could not close, and why."""
         failure = None
         with self._lock:
-            self._stop_loop()
+            if not self._stop_loop():
+                raise RunError(
+                    f"worker {self._worker} ({self._placement.names(self._wiring, self._worker)}) did not stop within "
+                    f"{STOP_SECONDS:g} s: an operator does not return from an epoch"
+                )
             for task in self._tasks:
                 try:
                     task.operator.close()
@@ -104,17 +112,16 @@ class WorkerActor:
                 self._endpoint.close()
         return failure
 
-    def _stop_loop(self) -> None:
+    def _stop_loop(self) -> bool:
+        """Ask the loop to end; return whether it has."""
         if self._loop is None or self._thread is None:
-            return
+            return True
         self._loop.stop()
         self._thread.join(STOP_SECONDS)
         if self._thread.is_alive():
-            raise RunError(
-                f"worker {self._worker} ({self._placement.names(self._wiring, self._worker)}) did not stop within "
-                f"{STOP_SECONDS:g} s: an operator does not return from an epoch"
-            )
+            return False
         self._loop = self._thread = None
+        return True
 
 
 def _plan(packed: bytes | None) -> Plan | None:

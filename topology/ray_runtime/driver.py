@@ -52,7 +52,8 @@ class RayRuntime:
     Args:
         states: what the tasks go on from; none at the start of a run.
         checkpoints: where states of tasks are collected; without, the loss of a worker ends the run.
-        go_back: takes everything outside of the tasks back to the newest checkpoint, and returns their states there.
+        go_back: takes everything outside of the tasks back to the newest checkpoint, and returns their states there; None
+            where the run has written none yet.
     """
 
     def __init__(
@@ -65,13 +66,14 @@ class RayRuntime:
         should_stop: Callable[[], bool] = lambda: False,
         states: States | None = None,
         checkpoints: Checkpoints | None = None,
-        go_back: Callable[[], States] | None = None,
+        go_back: Callable[[], States | None] | None = None,
     ) -> None:
         self.wiring = wiring
         self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
         self._address = address
         self._settings = wiring.topology.settings
         self._states: States = states or {}
+        self._begun = False
         self._checkpoints, self._go_back = checkpoints, go_back
         self._fleet = Fleet(wiring, place(wiring, 1))
         self._unmarked: set[int] = set()
@@ -107,6 +109,7 @@ class RayRuntime:
             self._unmarked, self._heard_at = set(), time.monotonic()
             while self._checkpoints is not None and not self._checkpoints.written:
                 self._listen(endpoint, POLL_SECONDS, conductor)  # so that there is one to go back to
+            self._states, self._begun = {}, True
             self._conduct(endpoint, conductor)
             self._fleet.close()
         finally:
@@ -117,13 +120,19 @@ class RayRuntime:
         if self._checkpoints is None or self._go_back is None:
             raise lost
         self._restarts += 1
-        if self._restarts > self._settings.ray.max_restarts:
-            text = f"{lost}; given up after {self._restarts - 1} restarts (topology.ray.max_restarts)"
+        settings = self._settings.checkpoint
+        assert settings is not None
+        if self._restarts > settings.max_restarts:
+            text = f"{lost}; given up after {self._restarts - 1} restarts (topology.checkpoint.max_restarts)"
             raise WorkerLostError(text) from lost
-        dead = self._fleet.dead()
+        dead = list(lost.workers) or self._fleet.dead()
         log.warning("workers_replaced", tasks=self._fleet.names(dead), reason=str(lost), restarts=self._restarts)
         self._fleet.replace(dead)
-        self._states = self._go_back()
+        states = self._go_back()
+        if states is not None:
+            self._states = states
+        elif self._begun:
+            raise WorkerLostError(f"{lost}; no checkpoint of this run could be written, so it cannot go back") from lost
 
     @cached_property
     def _spout_workers(self) -> list[int]:
@@ -159,12 +168,13 @@ class RayRuntime:
         """Take in what workers say within so many seconds; where they should and do not for too long, look after them."""
         items = endpoint.poll(seconds)
         now = time.monotonic()
-        if items or not conductor.pending:
+        collecting = self._checkpoints is not None and self._checkpoints.mark is not None
+        if items or not (conductor.pending or conductor.done or collecting):
             self._heard_at = now
         elif now - self._heard_at > self._settings.ray.silent_seconds:
             if dead := self._fleet.dead():
                 reason = f"no answer for {now - self._heard_at:.0f} s"
-                raise WorkerLostError(self._lost(dead, reason, conductor))
+                raise WorkerLostError(self._lost(dead, reason, conductor), dead)
             self._heard_at = now
         for item in items:
             for epoch in self._take(item, conductor):
@@ -175,7 +185,8 @@ class RayRuntime:
     def _take(self, item: Frame | Lost, conductor: Conductor) -> list[int]:
         if isinstance(item, Lost) or item.kind == LOST:
             lost = item if isinstance(item, Lost) else Lost(*unpack_plain(item))
-            raise WorkerLostError(self._lost(self._fleet.dead() or [lost.peer], lost.reason, conductor))
+            dead = self._fleet.dead()
+            raise WorkerLostError(self._lost(dead or [lost.peer], lost.reason, conductor), dead)
         if item.kind == FAILED:
             self._fleet.fail(list(range(conductor.acked, conductor.limit)), self._spout_workers)
             raise failure_error(self.wiring.tasks[item.source].name, item.epoch, unpack_plain(item))

@@ -8,8 +8,9 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from partitioners.plan import pack as pack_plan
@@ -22,15 +23,26 @@ from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint
 from topology.wiring import Wiring
 
 import ray  # isort: skip  # after `cluster`, which sets what Ray reads when it is imported
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # isort: skip
 
 __all__ = ["Fleet", "WorkerLostError"]
 
-CLOSE_SECONDS = 30.0
+#: How long operators may take to close: a sink may have a large file to finish, and workers are looked after meanwhile.
+CLOSE_SECONDS = 3600.0
+#: How long a worker that lives may take to say so.
 ANSWER_SECONDS = 5.0
 
 
 class WorkerLostError(RunError):
-    """A worker's process has ended, does not answer, or has lost its connections."""
+    """A worker's process has ended, does not answer, or has lost its connections.
+
+    Attributes:
+        workers: those that are known to be lost; none where it has to be found out.
+    """
+
+    def __init__(self, text: str, workers: Sequence[int] = ()) -> None:
+        super().__init__(text)
+        self.workers = tuple(workers)
 
 
 class Fleet:
@@ -65,10 +77,15 @@ class Fleet:
                 for actor, (_, ip) in zip(self._actors, nodes, strict=True)
             ]
             listening = self._get(calls, seconds)
+            if stuck := [worker for worker, answer in enumerate(listening) if answer is None]:
+                raise WorkerLostError(f"{self.names(stuck)}: an operator does not return from an epoch", stuck)
             self._pids = {worker: (nodes[worker][0], pid) for worker, (_, pid) in enumerate(listening)}
             addresses = {worker: address for worker, (address, _) in enumerate(listening)}
             self._start(addresses, endpoint, states, save_start)
             endpoint.connect(addresses)
+        except OSError as error:
+            endpoint.close()
+            raise WorkerLostError(f"a worker died while it was started: {error}") from error
         except BaseException:
             endpoint.close()
             raise
@@ -104,18 +121,31 @@ class Fleet:
         )
 
     def _get(self, refs: list[Any], seconds: float) -> list[Any]:
-        try:
-            found: list[Any] = ray.get(refs, timeout=seconds)
-        except ray.exceptions.GetTimeoutError:
-            raise RunError(
-                f"the workers did not start within {seconds:g} s; the cluster may lack resources: lower "
-                f"topology.ray.cpus_per_task (now {self._settings.ray.cpus_per_task}) or raise topology.ray.start_seconds"
-            ) from None
-        except ray.exceptions.RayActorError as error:
-            raise WorkerLostError(f"a worker died while it was started: {error}") from error
-        except ray.exceptions.RayError as error:
-            raise RunError(f"a worker could not be started: {error}") from error
-        return found
+        """Return what all workers answer; while they take their time, see that those which have answered before still live."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                found: list[Any] = ray.get(refs, timeout=max(0.0, min(left, self._settings.ray.silent_seconds)))
+            except ray.exceptions.GetTimeoutError:
+                if silent := self.dead(self._pids):
+                    raise WorkerLostError(f"the worker of {self.names(silent)} does not answer", silent) from None
+                if left <= 0:
+                    raise RunError(
+                        f"the workers did not answer within {seconds:g} s; the cluster may lack resources: lower "
+                        f"topology.ray.cpus_per_task (now {self._settings.ray.cpus_per_task}) or raise "
+                        "topology.ray.start_seconds"
+                    ) from None
+            except ray.exceptions.RayActorError as error:
+                raise WorkerLostError(f"a worker died while it was started or closed: {error}") from error
+            except ray.exceptions.RayTaskError as error:
+                if isinstance(error.cause, OSError):  # its peer has gone before it could connect
+                    raise WorkerLostError(f"a worker could not reach another: {error.cause}") from error
+                raise RunError(f"a worker could not be started: {error}") from error
+            except ray.exceptions.RayError as error:
+                raise RunError(f"a worker could not be started: {error}") from error
+            else:
+                return found
 
     # --- looking after ---------------------------------------------------------------------------------------------
 
@@ -123,13 +153,14 @@ class Fleet:
         """Return the names of the tasks of some workers."""
         return ", ".join(self.placement.names(self.wiring, worker) for worker in workers)
 
-    def dead(self) -> list[int]:
-        """Return the workers whose process has ended or does not answer: a stopped one sends no end of file."""
-        refs = [actor.__ray_call__.remote(node) for actor in self._actors]
-        ready, _ = ray.wait(refs, num_returns=len(refs), timeout=ANSWER_SECONDS)
+    def dead(self, workers: Iterable[int] | None = None) -> list[int]:
+        """Return those workers whose process has ended or does not answer: a stopped one sends no end of file."""
+        asked = list(range(len(self._actors)) if workers is None else workers)
+        refs = [self._actors[worker].__ray_call__.remote(node) for worker in asked]
+        ready, _ = ray.wait(refs, num_returns=len(refs), timeout=ANSWER_SECONDS) if refs else ([], [])
         answered = set(ready)
         found = []
-        for worker, ref in enumerate(refs):
+        for worker, ref in zip(asked, refs, strict=True):
             try:
                 if ref not in answered:
                     found.append(worker)
@@ -139,27 +170,31 @@ class Fleet:
                 found.append(worker)
         return found
 
-    def replace(self, workers: Iterable[int]) -> None:
+    def replace(self, workers: Sequence[int]) -> None:
         """End the processes of workers, so that they can do no harm when they wake up, and put new ones in their place."""
+        ending = [ref for worker in workers for ref in self._end(worker)]
+        ending += [self._actors[worker].__ray_call__.remote(node) for worker in workers]  # fails when it has ended
+        if ending:
+            ray.wait(ending, num_returns=len(ending), timeout=ANSWER_SECONDS)
         for worker in workers:
-            self._end(worker)
             self._actors[worker] = self._make(worker)
 
-    def _end(self, worker: int) -> None:
+    def _end(self, worker: int) -> list[Any]:
+        """End a process, by its number: `ray.kill` takes seconds for one that is stopped.
+
+        Return the call that does so where it is on another machine.
+        """
         where, pid = self._pids.pop(worker, ("", 0))
-        if pid and where == node()[0]:  # `ray.kill` takes seconds for a process that is stopped
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        calls = []
+        if pid and where == node()[0]:
+            end_process(pid)
+        elif pid:
+            there = NodeAffinitySchedulingStrategy(where, soft=False)
+            options = {"num_cpus": 0, "max_retries": 0, "scheduling_strategy": there}
+            calls.append(ray.remote(end_process).options(**options).remote(pid))
         with suppress(Exception):  # it may be gone already
             ray.kill(self._actors[worker])
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                ray.get(self._actors[worker].__ray_call__.remote(node), timeout=ANSWER_SECONDS)
-            except ray.exceptions.RayActorError:
-                return
-            except ray.exceptions.RayError:
-                continue
+        return calls
 
     # --- end -------------------------------------------------------------------------------------------------------
 
@@ -170,14 +205,7 @@ class Fleet:
 
     def close(self) -> None:
         """Close all operators: files are complete when this returns."""
-        refs = [actor.close.remote() for actor in self._actors]
-        for worker, ref in enumerate(refs):
-            try:
-                failed = ray.get(ref, timeout=CLOSE_SECONDS)
-            except ray.exceptions.RayActorError as error:
-                raise WorkerLostError(f"{self.names([worker])} died before it was closed: {error}") from error
-            except ray.exceptions.RayError as error:
-                raise RunError(f"{self.names([worker])} could not close: {error}") from error
+        for failed in self._get([actor.close.remote() for actor in self._actors], CLOSE_SECONDS):
             if failed is not None:
                 task, (_, why) = failed
                 raise RunError(f"{self.wiring.tasks[task].name} could not close: {why}")
@@ -187,3 +215,12 @@ class Fleet:
         for actor in self._actors:
             with suppress(Exception):  # the cluster may be gone already
                 ray.kill(actor)
+
+
+def end_process(pid: int) -> None:
+    """End a worker's process of this machine, if there is one of that number still."""
+    with suppress(OSError):
+        if b"ray::" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return  # it has ended, and the number is another's
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)

@@ -27,6 +27,8 @@ _MAGIC = b"WSP1"
 _HELD_BYTES = 1 << 16
 #: How long a small frame may be held back by a process that has work to do.
 HOLD_SECONDS = 0.001
+#: A connection on which nothing came for so many seconds is probed, so often, so far apart.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 Address = tuple[str, int]
 
@@ -91,6 +93,7 @@ class Endpoint:
         with suppress(OSError):
             connection, _ = self._listener.accept()
             connection.setblocking(False)
+            _keep_alive(connection)
             self._turn_strangers_away()
             receiver = self._in[connection] = Receiver(connection, self.max_frame_bytes, time.monotonic())
             self._selector.register(connection, selectors.EVENT_READ, receiver)
@@ -138,6 +141,7 @@ class Endpoint:
         for peer, address in addresses.items():
             connection = socket.create_connection(address, timeout=seconds)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _keep_alive(connection)
             connection.sendall(self.hello)
             connection.setblocking(False)
             sender = Sender(peer, connection)
@@ -211,3 +215,11 @@ class Endpoint:
         self._selector.close()
         self._wake_in.close()
         self._wake_out.close()
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """Let the system see to it that the other machine is there: one that is cut off sends no end of file."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if hasattr(socket, name):  # not every system has all of them
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
