@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "which standing queries does each object match: KAG, GI2 and FAST, objects/s",
     ),
     "routing": ("benchmarks.routing", "points and ranges to partitions: A-Grid, plain grid and R-tree, ns each"),
+    "tornado": ("benchmarks.tornado", "Tornado end to end next to its baselines, local and Ray: objects/s"),
     "transport": (
         "benchmarks.transport",
         "spout -> 2 routers -> 4 null evaluators -> sink, local, Ray and plain actor calls",

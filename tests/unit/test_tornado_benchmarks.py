@@ -1,14 +1,16 @@
 """The benchmarks of whole topologies measure what they say."""
 
 import dataclasses
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
-from benchmarks import adaptivity, hotspot_stream
+from benchmarks import adaptivity, hotspot_stream, tornado, tornado_stream
 from benchmarks.hotspot_stream import Hotspot
 from benchmarks.report import Options
-from streams.errors import InputError
+from benchmarks.tornado_stream import Workload, objects_of, queries_of
+from streams.errors import InputError, RunError
 
 
 @pytest.fixture
@@ -58,3 +60,67 @@ def test_borne_is_what_the_definitions_say():
     assert found.moving_cost == pytest.approx(45 / 30)
     assert found.moving_busy == pytest.approx(2.5)
     assert found.deciding_ms == 4.0
+
+
+TINY = Workload(queries=600, objects=2_000)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Few objects, and the local runtime in the place of Ray."""
+    measure = tornado.measure
+    monkeypatch.setattr(tornado, "BATCH", 200)
+    monkeypatch.setattr(tornado, "_OwnRay", nullcontext)
+    monkeypatch.setattr(tornado, "measure", lambda setup, work, _, s: measure(setup, _little(work), "local", s / 50))
+
+
+def _little(workload):
+    return dataclasses.replace(workload, objects=TINY.objects)
+
+
+def test_tornado_measures_every_alternative(tiny):
+    """Each alternative has a row on both runtimes, each goal its figure, and no result is missing in any run."""
+    report = tornado.run(Options(queries=TINY.queries))
+    named = [(row[0], row[1], row[2]) for row in report.rows]
+    assert [("6ab", name, on) for name in tornado.ALTERNATIVES for on in ("local", "ray")] == named[:12]
+    assert {row[0] for row in report.rows} == {"6ab", "6c", "8a", "8b", "10"}
+    assert len(set(named)) == len(named)
+    assert {goal.figure for goal in report.goals} <= set(report.figures)
+    sent = {row[1]: float(row[-1]) for row in report.rows}
+    assert sent["rare_0_summaries"] == 0.0
+    assert sent["rare_0"] == sent["rare_100"] == 1.0
+    assert sent["text"] > 1.0
+
+
+def test_tornado_notices_what_is_missing(tiny, monkeypatch):
+    """A run with fewer results than one index finds is refused."""
+    monkeypatch.setattr(tornado, "matches_by_batch", lambda workload, batch: np.full(10, 10**6))
+    with pytest.raises(RunError, match="but one index over all queries finds"):
+        tornado.run(Options(quick=True, queries=TINY.queries))
+
+
+def test_stream_of_tornado_has_the_skew_that_it_claims():
+    """About 79% of places lie in one quarter, of objects and of queries; regions there have half the side."""
+    work = Workload(queries=20_000, objects=20_000)
+    objects, queries = objects_of(work), queries_of(work)
+    x, y = queries.shape[:, [0, 2]].mean(1), queries.shape[:, [1, 3]].mean(1)
+    for east, north in ((objects.x, objects.y), (x, y)):
+        assert 0.74 < ((east > 0.5) & (north > 0.5)).mean() < 0.85
+    sides = queries.shape[:, 2] - queries.shape[:, 0]
+    assert set(np.round(sides, 9)) == {work.side, work.side / 2}
+
+
+@pytest.mark.parametrize("keywords", [0, 1, 3, 7])
+@pytest.mark.parametrize("percentile", [0, 10, 100])
+def test_queries_of_tornado_have_the_keywords_that_were_asked_for(keywords, percentile):
+    """So many, distinct and ascending, and as rare as wanted."""
+    queries = queries_of(Workload(queries=2_000, objects=1, keywords=keywords, percentile=percentile))
+    counts = np.diff(queries.kw_off)
+    assert set(counts.tolist()) == ({1, 2, 3} if keywords == 0 else {keywords})
+    inside = np.ones(len(queries.kw) - 1, np.bool_)
+    inside[queries.kw_off[1:-1] - 1] = False
+    assert (np.diff(queries.kw)[inside] > 0).all()
+    words = tornado_stream.VOCABULARY
+    least = {0: words, 10: words * 9 // 10, 100: 0}[percentile]
+    assert queries.kw.min() >= least
+    assert (queries.kw.max() >= words) == (percentile == 0)
