@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Tests that share a Ray instance or a Spark session stay together.
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadgroup
 
-.PHONY: run test check bench clean
+.PHONY: run test check nemesis bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
@@ -16,14 +18,17 @@ run: $(STAMP) ## the main job: real data, thousands of standing questions, on th
 	$(BIN)/waterspout run conf/quickstart.toml --show 8
 
 test: $(STAMP) ## all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 check: $(STAMP) ## lint, types, import contracts, all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
+
+nemesis: $(STAMP) ## the whole matrix of faults on Ray: processes and nodes killed and paused at the worst moments; minutes
+	$(BIN)/python -m pytest -m 'nemesis or ray' tests/integration/test_ray_nemesis.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
