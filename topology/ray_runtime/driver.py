@@ -79,6 +79,7 @@ class RayRuntime:
         self._unmarked: set[int] = set()
         self._heard_at = 0.0
         self._restarts = 0
+        self._recovering: list[float] = []
 
     def run(self) -> None:
         """Run until the final epoch is complete; raise what an operator raised, with its task's name."""
@@ -110,6 +111,8 @@ class RayRuntime:
             while self._checkpoints is not None and not self._checkpoints.written:
                 self._listen(endpoint, POLL_SECONDS, conductor)  # so that there is one to go back to
             self._states, self._begun = {}, True
+            if self._recovering:
+                self._recovering.append(time.monotonic())
             self._conduct(endpoint, conductor)
             self._fleet.close()
         finally:
@@ -119,6 +122,7 @@ class RayRuntime:
         """Replace what is dead and go back to the newest checkpoint, or end the run."""
         if self._checkpoints is None or self._go_back is None:
             raise lost
+        self._recovering = [time.monotonic()]
         self._restarts += 1
         settings = self._settings.checkpoint
         assert settings is not None
@@ -128,11 +132,20 @@ class RayRuntime:
         dead = list(lost.workers) or self._fleet.dead()
         log.warning("workers_replaced", tasks=self._fleet.names(dead), reason=str(lost), restarts=self._restarts)
         self._fleet.replace(dead)
+        self._recovering.append(time.monotonic())
         states = self._go_back()
+        self._recovering.append(time.monotonic())
         if states is not None:
             self._states = states
         elif self._begun:
             raise WorkerLostError(f"{lost}; no checkpoint of this run could be written, so it cannot go back") from lost
+
+    def _recovered(self, epoch: int) -> None:
+        """Say how long it took until results came again: a replacement begun, states read, all workers at work, an epoch."""
+        times = [*self._recovering, time.monotonic()]
+        self._recovering = []
+        stages = zip(("replace_s", "read_s", "start_s", "answer_s"), times, times[1:], strict=False)
+        log.info("run_recovered", epoch=epoch, **{name: round(end - begin, 3) for name, begin, end in stages})
 
     @cached_property
     def _spout_workers(self) -> list[int]:
@@ -178,6 +191,8 @@ class RayRuntime:
             self._heard_at = now
         for item in items:
             for epoch in self._take(item, conductor):
+                if self._recovering:
+                    self._recovered(epoch)
                 self.on_ack(epoch, conductor.pending)
                 if self._checkpoints is not None:
                     self._checkpoints.ack(epoch)

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from partitioners.plan import pack as pack_plan
 from streams.errors import RunError
 from topology.ray_runtime.actor import WorkerActor
@@ -26,6 +28,8 @@ import ray  # isort: skip  # after `cluster`, which sets what Ray reads when it 
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # isort: skip
 
 __all__ = ["Fleet", "WorkerLostError"]
+
+log = structlog.get_logger()
 
 #: How long operators may take to close: a sink may have a large file to finish, and workers are looked after meanwhile.
 CLOSE_SECONDS = 3600.0
@@ -83,6 +87,8 @@ class Fleet:
             addresses = {worker: address for worker, (address, _) in enumerate(listening)}
             self._start(addresses, endpoint, states, save_start)
             endpoint.connect(addresses)
+            pids = {self.names([worker]): pid for worker, (_, pid) in self._pids.items()}
+            log.debug("workers_started", generation=self._generation, processes=pids)
         except OSError as error:
             endpoint.close()
             raise WorkerLostError(f"a worker died while it was started: {error}") from error

@@ -169,7 +169,10 @@ class WorkerLoop:
         started = time.perf_counter()
         messages, report = task.step()
         if report.epoch == self._mark and not task.done:
+            before = time.perf_counter()
             self._save(task, report.epoch)
+            report.counts["snapshots"] = 1  # type: ignore[index]
+            report.counts["snapshot_ms"] = (time.perf_counter() - before) * 1e3  # type: ignore[index]
         sent = 0
         for message in messages:
             if message.target in self._place:
