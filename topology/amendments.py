@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streams.errors import DeclarationError, brief
-from streams.injection import Injection
-from topology.conversion import from_plain
 from topology.declaration import Component, Input, Topology
+from topology.disturbances import with_disturbances
 from topology.references import resolve
 from topology.wiring import output_streams
 
@@ -90,7 +89,7 @@ def with_rejects(topology: Topology, path: Path) -> Topology:
 
 
 def with_injections(topology: Topology, tables: Sequence[str]) -> Topology:
-    """Add injections, each given as the keys of a TOML table, with or without its braces."""
+    """Add hotspots and faults, each given as the keys of a TOML table, with or without its braces."""
     added = []
     for text in tables:
         try:
@@ -99,8 +98,8 @@ def with_injections(topology: Topology, tables: Sequence[str]) -> Topology:
             raise DeclarationError(f"--inject {brief(text)}: not the keys of a TOML table ({error})") from None
         if list(found) != ["inject"]:
             raise DeclarationError(f"--inject {brief(text)}: more than the keys of one TOML table")
-        added.append(from_plain(Injection, found["inject"], ("inject",)))
-    return dataclasses.replace(topology, injections=(*topology.injections, *added)) if added else topology
+        added.append(found["inject"])
+    return with_disturbances(topology, added)
 
 
 def with_listener(topology: Topology, name: str, operator: str, **options: object) -> Topology:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from streams.errors import DeclarationError
-from streams.injection import Injection
 from topology.conversion import from_plain, to_plain
 from topology.declaration import Component, Input, Settings, Tick, Topology
+from topology.disturbances import disturbances
 from topology.references import reference_of
 from topology.validation import validate
 
@@ -27,7 +27,7 @@ class TopologyBuilder:
         self.settings = from_plain(Settings, {"name": name, **settings}, ("topology",))
         self.base = base
         self._components: dict[str, Component] = {}
-        self._injections: list[Injection] = []
+        self._disturbances: list[Mapping[str, Any]] = []
 
     def spout(
         self,
@@ -87,13 +87,15 @@ class TopologyBuilder:
         self._components[name] = dataclasses.replace(component, inputs=(*component.inputs, item), classes=classes)
 
     def inject(self, kind: str, **options: Any) -> "TopologyBuilder":
-        """Put a hotspot into the input, as `streams.injection.Injection` says."""
-        self._injections.append(from_plain(Injection, {"kind": kind, **options}, ("inject",)))
+        """Put a hotspot into the input (`streams.injection.Injection`) or a fault into the run (`topology.faults.Fault`)."""
+        self._disturbances.append({"kind": kind, **options})
+        disturbances(self._disturbances[-1:])  # a mistake is told where it is made
         return self
 
     def build(self) -> Topology:
         """Return the topology, checked as a whole."""
-        topology = Topology(self.settings, tuple(self._components.values()), tuple(self._injections), self.base)
+        injections, faults = disturbances(self._disturbances)
+        topology = Topology(self.settings, tuple(self._components.values()), injections, faults, self.base)
         validate(topology)
         return topology
 

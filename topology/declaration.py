@@ -10,6 +10,7 @@ from streams.geometry import Metric, Rect
 from streams.injection import Injection
 from streams.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.window import Window
+from topology.faults import Fault
 
 __all__ = [
     "CheckpointSettings",
@@ -106,19 +107,16 @@ class RaySettings:
         cpus_per_task: the share of a core that each task reserves.
         start_seconds: how long to wait for the workers to start.
         silent_seconds: workers that say nothing for so long while epochs are under way are asked whether they live.
-        max_restarts: how often a run with checkpoints goes back to the last one because a worker was lost.
     """
 
     workers: int = 0
     cpus_per_task: float = 0.05
     start_seconds: float = 120.0
     silent_seconds: float = 5.0
-    max_restarts: int = 10
 
     def __post_init__(self) -> None:
         _at_least("workers", self.workers, 0)
         _at_least("silent_seconds", self.silent_seconds, 0.1)
-        _at_least("max_restarts", self.max_restarts, 0)
         _at_least("cpus_per_task", self.cpus_per_task, 0)
         _at_least("start_seconds", self.start_seconds, 1)
 
@@ -133,6 +131,7 @@ class CheckpointSettings:
         seconds: a checkpoint every so many seconds; with neither, every `EVERY_SECONDS`, with both, whichever is first.
         keep: how many are kept.
         on_failure: what a checkpoint that cannot be written does: ``stop`` the run, or ``skip`` that checkpoint.
+        max_restarts: how often a run goes back to the newest one by itself, because a worker or a message was lost.
     """
 
     EVERY_SECONDS: ClassVar[float] = 10.0
@@ -142,12 +141,14 @@ class CheckpointSettings:
     seconds: float | None = None
     keep: int = 3
     on_failure: Literal["stop", "skip"] = "stop"
+    max_restarts: int = 10
 
     def __post_init__(self) -> None:
         if not self.directory:
             raise DeclarationError("directory = '', expected a folder or a URL")
         _at_least("epochs", self.epochs, 1)
         _at_least("keep", self.keep, 1)
+        _at_least("max_restarts", self.max_restarts, 0)
         if self.seconds is not None and not self.seconds > 0:
             raise DeclarationError(f"seconds = {self.seconds}, expected more than 0")
 
@@ -231,11 +232,18 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A whole topology; `injections` disturb its input, `base` is the folder from which its relative paths start."""
+    """A whole topology.
+
+    Attributes:
+        injections: what disturbs its input.
+        faults: what disturbs its run, and must not change its results.
+        base: the folder from which its relative paths start.
+    """
 
     settings: Settings
     components: tuple[Component, ...]
     injections: tuple[Injection, ...] = ()
+    faults: tuple[Fault, ...] = ()
     base: Path | None = field(default=None, compare=False)
 
     def component(self, name: str) -> Component:

@@ -3,11 +3,15 @@
 import traceback
 from pathlib import Path
 
-from streams.errors import TaskFailedError, WaterspoutError
+from streams.errors import RunError, TaskFailedError, WaterspoutError
 
 _RUNTIME = Path(__file__).parent
 
-__all__ = ["speaks_for_itself", "task_failure"]
+__all__ = ["SetbackError", "speaks_for_itself", "task_failure"]
+
+
+class SetbackError(RunError):
+    """Something was lost that the run needs: it has to go back to a checkpoint, or to end."""
 
 
 def speaks_for_itself(error: BaseException) -> bool:

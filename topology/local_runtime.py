@@ -1,24 +1,31 @@
 """The embedded runtime: all tasks in this process, driven by a seeded scheduler.
 
 It is what runs by default, and it is the simulator of the tests: with `delays`, messages of different channels overtake each
-other as the seed says. Whatever the schedule, the results are the same.
+other as the seed says, and faults happen as they are declared (`topology.faults`): a task that is killed takes all memory of
+this process with it, and the run goes back to its newest checkpoint. Whatever happens, the results are the same.
 """
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+import structlog
+
 from streams.errors import RunError
 from topology.checkpoints.collection import Checkpoints
 from topology.conductor import Conductor
-from topology.failure import speaks_for_itself, task_failure
+from topology.failure import SetbackError, speaks_for_itself, task_failure
+from topology.fault_schedule import FaultSchedule, slow_faults, slow_ms
 from topology.messages import Message, Report
 from topology.task import Task
 from topology.wiring import Wiring
 
 __all__ = ["LocalRuntime"]
+
+log = structlog.get_logger()
 
 #: How long an idle topology sleeps before it looks for input again, at first and at most.
 IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST = 0.001, 0.2
@@ -30,6 +37,7 @@ class LocalRuntime:
     Attributes:
         on_report: hears every report as it comes.
         on_ack: hears of each complete epoch, and how many are still under way.
+        turns: how often a message was delivered or a task worked on an epoch; pauses are counted in turns too.
     """
 
     def __init__(
@@ -41,8 +49,9 @@ class LocalRuntime:
         on_report: Callable[[Report], None] = lambda _report: None,
         on_ack: Callable[[int, int], None] = lambda _epoch, _pending: None,
         should_stop: Callable[[], bool] = lambda: False,
-        snapshots: Mapping[int, dict[str, Any]] | None = None,
+        snapshots: Mapping[int, Mapping[str, Any]] | None = None,
         checkpoints: Checkpoints | None = None,
+        go_back: Callable[[], Mapping[int, Mapping[str, Any]] | None] | None = None,
     ) -> None:
         self.wiring = wiring
         self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
@@ -50,25 +59,62 @@ class LocalRuntime:
         self._delays = delays
         self._in_flight: list[Message] = []
         self._tasks: dict[int, Task] = {}
-        self._snapshots = snapshots or {}
-        self._checkpoints = checkpoints
+        self._snapshots: Mapping[int, Mapping[str, Any]] = snapshots or {}
+        self._checkpoints, self._go_back = checkpoints, go_back
+        self._faults = FaultSchedule(wiring)
+        self._slow = slow_faults(wiring)
+        self._held: dict[int, int] = {}
+        self._restarts = 0
+        self.turns = 0
 
     def run(self) -> None:
         """Run until the final epoch is complete; raise what an operator raised, with its task's name."""
         try:
-            for spec in self.wiring.tasks:
+            while True:
                 try:
-                    self._tasks[spec.id] = Task(self.wiring, spec)
-                except Exception as error:
-                    if speaks_for_itself(error):
-                        raise
-                    raise task_failure(spec.name, -1, error) from error
-            start = self._restore()
-            if self._checkpoints is not None:
-                self._checkpoints.begin(self._tasks)
-            self._loop(Conductor(self.wiring, start=start))
+                    self._run_generation()
+                except SetbackError as lost:
+                    self._recover(lost)
+                else:
+                    break
         finally:
             self._close()
+        self._faults.end()
+
+    def _run_generation(self) -> None:
+        """Run to the end with fresh tasks, from their snapshots where there are any."""
+        for spec in self.wiring.tasks:
+            try:
+                self._tasks[spec.id] = Task(self.wiring, spec)
+            except Exception as error:
+                if speaks_for_itself(error):
+                    raise
+                raise task_failure(spec.name, -1, error) from error
+        start = self._restore()
+        if not self._restarts:
+            self._faults.begin(start)
+        if self._checkpoints is not None:
+            self._checkpoints.begin(self._tasks)
+        self._loop(Conductor(self.wiring, start=start))
+
+    def _recover(self, lost: SetbackError) -> None:
+        """Forget all tasks and messages and go back to the newest checkpoint, or end the run."""
+        settings = self.wiring.topology.settings.checkpoint
+        if self._go_back is None or settings is None:
+            raise lost
+        if self._restarts == settings.max_restarts:
+            raise SetbackError(
+                f"{lost}; given up after {self._restarts} restarts (topology.checkpoint.max_restarts)"
+            ) from lost
+        self._restarts += 1
+        log.warning("run_goes_back", reason=str(lost), restarts=self._restarts)
+        self._close()  # so that nothing of it is written behind what the next ones write
+        self._tasks, self._in_flight, self._held = {}, [], {}
+        self._faults.restart()
+        states = self._go_back()
+        if states is None:
+            raise SetbackError(f"{lost}; no checkpoint of this run could be written, so it cannot go back") from lost
+        self._snapshots = states
 
     def _close(self) -> None:
         for task in self._tasks.values():
@@ -77,7 +123,7 @@ class LocalRuntime:
 
     def _restore(self) -> int:
         """Give every task its snapshot, where there are any, and send again what was under way."""
-        under_way = [m for id_, state in self._snapshots.items() for m in self._tasks[id_].restore(state)]
+        under_way = [m for id_, state in self._snapshots.items() for m in self._tasks[id_].restore(dict(state))]
         self._snapshots = {}
         for message in under_way:
             self._tasks[message.target].accept(message)
@@ -96,6 +142,8 @@ class LocalRuntime:
             if self.should_stop():
                 conductor.stop()
             if not ready and not self._in_flight:
+                if self._faults.lost is not None:
+                    raise SetbackError(self._faults.told_lost())
                 raise RunError(f"all tasks wait and nothing is under way in epoch {conductor.acked}")
             completed = self._turn(conductor, ready)
             for epoch in completed:
@@ -104,6 +152,8 @@ class LocalRuntime:
                 self.on_ack(epoch, conductor.pending)
                 if self._checkpoints is not None:
                     self._checkpoints.ack(epoch)
+            if completed and self.wiring.topology.faults:
+                self._strike(conductor)
             if completed and conductor.idle and conductor.pending == 0 and conductor.final is None:
                 time.sleep(idle_seconds)
                 idle_seconds = min(idle_seconds * 2, IDLE_SECONDS_MOST)
@@ -123,14 +173,16 @@ class LocalRuntime:
 
     def _turn(self, conductor: Conductor, ready: dict[int, Task]) -> list[int]:
         """Deliver a message or let a task work on an epoch, whichever the seed picks."""
-        deliver = self._in_flight and (not ready or self._random.random() < 0.5)
+        self.turns += 1
+        free = self._free(ready) if self._held else ready
+        deliver = self._in_flight and (not free or self._random.random() < 0.5)
         if deliver:
             chosen = self._random.randrange(len(self._in_flight))
             self._in_flight[chosen], message = self._in_flight[-1], self._in_flight[chosen]
             self._in_flight.pop()
             self._deliver(message, ready)
             return []
-        names = list(ready)
+        names = list(free)
         task = ready.pop(names[self._random.randrange(len(names))])
         started = time.perf_counter()
         try:
@@ -144,6 +196,9 @@ class LocalRuntime:
         report.counts["busy_ms"] = (time.perf_counter() - started) * 1e3  # type: ignore[index]
         if task.ready():
             ready[task.spec.id] = task
+        if task.spec.id in self._slow:
+            self._hold(task.spec.id, slow_ms(self._slow[task.spec.id], report.epoch))
+        messages = self._faults.sent(messages)
         if self._delays:
             self._in_flight.extend(messages)
         else:
@@ -151,6 +206,32 @@ class LocalRuntime:
                 self._deliver(message, ready)
         self.on_report(report)
         return conductor.report(report)
+
+    # --- faults ----------------------------------------------------------------------------------------------------
+
+    def _strike(self, conductor: Conductor) -> None:
+        """Let happen what is to happen by now; raise where memory is lost by it."""
+        damage = self._checkpoints.damage if self._checkpoints is not None else lambda _seed: False
+        killed = []
+        for fault in self._faults.due(conductor.acked, damage):
+            if fault.kind == "pause":
+                for task in self._faults.tasks_of(fault):
+                    self._hold(task, fault.pause_ms)
+            else:
+                killed.append(fault.task)
+        if killed:
+            raise SetbackError(f"{', '.join(map(str, killed))} was killed when {conductor.acked} epochs were complete")
+
+    def _hold(self, task: int, turns: float) -> None:
+        """Do not let a task work for so many turns, although it may be ready."""
+        self._held[task] = max(self._held.get(task, 0), self.turns + math.ceil(turns))
+
+    def _free(self, ready: dict[int, Task]) -> dict[int, Task]:
+        """Return the tasks that are ready and not held; where nothing else can happen, time goes by."""
+        if ready and not self._in_flight and all(id_ in self._held for id_ in ready):
+            self.turns = max(self.turns, min(self._held[id_] for id_ in ready))
+        self._held = {id_: until for id_, until in self._held.items() if until > self.turns}
+        return {id_: task for id_, task in ready.items() if id_ not in self._held}
 
     def _save(self, task: Task, epoch: int) -> None:
         """Take the state of a task that has worked on the epoch of a checkpoint; behind the final one nothing goes on."""

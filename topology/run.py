@@ -1,12 +1,14 @@
 """Run a topology, on either runtime, and say what came of it."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from streams.batches import Batch
+from streams.errors import DeclarationError
 from topology.checkpoints import Checkpoints, Resumption, RunRecord, Store, open_store, resumption_of, same_place
 from topology.declaration import Topology
 from topology.local_runtime import LocalRuntime
@@ -70,6 +72,8 @@ def run(
         should_stop: is asked after each epoch; true drains the epochs under way and ends the run.
         resume: go on from the newest whole checkpoint in this folder or at this URL.
     """
+    if runtime is not None:
+        topology = _on(topology, runtime)
     validate(topology)
     resumption = resumption_of(topology, open_store(str(resume))) if resume is not None else None
     wiring = wire(topology, resumption.plan if resumption is not None else plan_of(topology))
@@ -99,7 +103,7 @@ def run(
         return newest.states(wiring)
 
     made: Runtime
-    if (runtime or topology.settings.runtime) == "ray":
+    if topology.settings.runtime == "ray":
         from topology.ray_runtime import RayRuntime  # Ray takes seconds to import; the embedded runtime never needs it
 
         made = RayRuntime(
@@ -122,10 +126,18 @@ def run(
             should_stop=should_stop,
             snapshots=states,
             checkpoints=checkpoints,
+            go_back=go_back,
         )
     del states
     _run_saving(made, checkpoints)
     return Outcome(record.tally.summary(), record.collected)
+
+
+def _on(topology: Topology, runtime: str) -> Topology:
+    """Return a topology for a runtime, so that it is checked for that one."""
+    if runtime not in ("local", "ray"):
+        raise DeclarationError(f"runtime = {runtime!r}, expected 'local' or 'ray'", ("topology", "runtime"))
+    return dataclasses.replace(topology, settings=dataclasses.replace(topology.settings, runtime=cast(Any, runtime)))
 
 
 def _checkpoints(

@@ -12,7 +12,6 @@
 Nothing here needs pytest. A failing assertion says what a person needs: the first differences, or who bore what and when.
 """
 
-import dataclasses
 import json
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,12 +24,11 @@ import numpy as np
 from streams.batches import Batch
 from streams.comparison import compare, explain
 from streams.errors import DeclarationError
-from streams.injection import Injection
 from streams.timestamps import TIME_EXPECTED, read_time
 from topology.amendments import source_of, with_source
 from topology.builder import TopologyBuilder
-from topology.conversion import from_plain
 from topology.declaration import Topology
+from topology.disturbances import Disturbance, with_disturbances
 from topology.input_files import read_input
 from topology.load_history import LoadHistory, Place
 from topology.run import run
@@ -47,7 +45,7 @@ Source = str | Path | Sequence[Record]
 def run_for_test(
     topology: str | Path | Topology | TopologyBuilder,
     *,
-    inject: Sequence[Injection | Mapping[str, Any]] = (),
+    inject: Sequence[Disturbance] = (),
     settings: Sequence[str] = (),
     objects: Source | None = None,
     queries: Source | None = None,
@@ -59,7 +57,7 @@ def run_for_test(
 
     Args:
         topology: a TOML file, a topology, or a builder.
-        inject: hotspots beside those that the topology declares: the keys of an ``[[inject]]`` table each.
+        inject: hotspots and faults beside those that the topology declares: the keys of an ``[[inject]]`` table each.
         settings: overrides for a TOML file, such as ``bolt.evaluator.parallelism=8``.
         objects: what to read instead of the declared objects: a file, or records as a JSONL file has them.
         queries: the same for query operations.
@@ -72,8 +70,7 @@ def run_for_test(
     for pace, source in (("leads", objects), ("follows", queries)):
         if source is not None:
             declared = with_source(declared, pace, _file(source, Path(folder.name) / f"{pace}.jsonl"))
-    added = tuple(one if isinstance(one, Injection) else from_plain(Injection, one, ("inject",)) for one in inject)
-    declared = dataclasses.replace(declared, injections=(*declared.injections, *added))
+    declared = with_disturbances(declared, inject)
     validate(declared)
     outcome = run(listening(declared), runtime=runtime, scheduler_seed=seed, delays=delays)
     return Trial(declared, outcome.summary, outcome.collected, folder)
@@ -102,7 +99,7 @@ class Trial:
     """A run that has ended, and what can be asserted of it.
 
     Attributes:
-        topology: what was run, with its injections.
+        topology: what was run, with its hotspots and faults.
         summary: as `waterspout run --summary` writes it.
         collected: the batches of results.
     """

@@ -10,9 +10,9 @@ from typing import Any
 import tomli_w
 
 from streams.errors import DeclarationError, InputError, brief, did_you_mean
-from streams.injection import Injection
 from topology.conversion import from_plain, to_plain
 from topology.declaration import Component, Input, Settings, Tick, Topology
+from topology.disturbances import disturbances
 from topology.key_lines import KeyLines
 from topology.validation import InvalidTopologyError, validate
 
@@ -154,8 +154,8 @@ def _from_tables(tables: Mapping[str, Any], base: Path | None) -> Topology:
     injected = tables.get("inject", [])
     if not isinstance(injected, list):
         raise DeclarationError(f"found {brief(injected)}, expected tables [[inject]]", ("inject",))
-    injections = tuple(from_plain(Injection, _table(one, ("inject",)), ("inject",)) for one in injected)
-    return Topology(settings, tuple(components), injections, base)
+    injections, faults = disturbances(_table(one, ("inject",)) for one in injected)
+    return Topology(settings, tuple(components), injections, faults, base)
 
 
 def _table(value: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
@@ -206,8 +206,8 @@ def dump_topology(topology: Topology) -> str:
         if component.streams is not None:
             keys["streams"] = to_plain(component.streams)
         tables.setdefault(component.kind, {})[component.name] = {**keys, **to_plain(component.options)}
-    if topology.injections:
-        tables["inject"] = [to_plain(injection) for injection in topology.injections]
+    if topology.injections or topology.faults:
+        tables["inject"] = [to_plain(one) for one in (*topology.injections, *topology.faults)]
     return tomli_w.dumps(tables)
 
 

@@ -8,6 +8,7 @@ from operators.operator import Bolt, Spout
 from streams.errors import DeclarationError, brief, did_you_mean
 from topology.conversion import from_plain
 from topology.declaration import Component, Input, Topology
+from topology.fault_checks import fault_problems
 from topology.groupings import GROUPINGS
 from topology.plan_request import plan_problems
 from topology.references import resolve
@@ -68,6 +69,7 @@ def problems(topology: Topology) -> Iterator[DeclarationError]:
     yield from _cycle_problems(topology)
     yield from _tick_problems(topology, operators)
     yield from plan_problems(topology)
+    yield from fault_problems(topology)
     try:
         pacing_inputs(topology, operators)
     except DeclarationError as error:

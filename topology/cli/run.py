@@ -45,7 +45,9 @@ Overrides = Annotated[
 Injected = Annotated[
     list[str] | None,
     typer.Option(
-        "--inject", metavar="TABLE", help="Disturb the input: a TOML table, e.g. 'kind=\"rate\", strength=3'."
+        "--inject",
+        metavar="TABLE",
+        help="A hotspot in the input or a fault in the run: a TOML table, e.g. 'kind=\"rate\", strength=3'.",
     ),
 ]
 ResumeFrom = Annotated[
@@ -82,7 +84,10 @@ def _load(
         loaded = with_source(loaded, "follows", queries)
     if objects is not None or queries is not None:
         validate_topology(loaded)
-    return with_injections(loaded, injected or ())
+    if injected:
+        loaded = with_injections(loaded, injected)
+        validate_topology(loaded)
+    return loaded
 
 
 def _check_writable(path: Path, option: str) -> None:

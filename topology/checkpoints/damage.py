@@ -1,0 +1,42 @@
+"""Damage done to a checkpoint on purpose, to see that the one before it is taken (`topology.faults`: ``corrupt``)."""
+
+import random
+
+from streams.errors import InputError
+from topology.checkpoints.manifest import (
+    MANIFEST,
+    MAX_FILE_BYTES,
+    MAX_MANIFEST_BYTES,
+    folder_name,
+    serial_of,
+    unpack_manifest,
+)
+from topology.checkpoints.store import Store
+
+__all__ = ["damage_newest"]
+
+_MOST_BYTES = 8
+
+
+def damage_newest(store: Store, seed: int, damaged: set[int]) -> bool:
+    """Flip some bytes of a file of the newest checkpoint, and add it to those that are `damaged`.
+
+    Return false where it cannot be now: there must be a whole one before it to go back to, and it must be whole itself.
+    """
+    serials = sorted(serial for folder in store.folders() if (serial := serial_of(folder)) is not None)
+    if len(serials) < 2 or serials[-1] in damaged or all(serial in damaged for serial in serials[:-1]):
+        return False
+    rng = random.Random(seed)
+    folder = folder_name(serials[-1])
+    try:
+        manifest = unpack_manifest(store.read(f"{folder}/{MANIFEST}", MAX_MANIFEST_BYTES))
+        names = [MANIFEST, *(file.name for file in (manifest.driver, *manifest.tasks.values()))]
+        name = f"{folder}/{rng.choice(names)}"
+        data = bytearray(store.read(name, MAX_FILE_BYTES))
+    except InputError:  # torn already, or being removed
+        return False
+    for place in {0, *(rng.randrange(len(data)) for _ in range(rng.randrange(_MOST_BYTES)))}:
+        data[place] ^= rng.randrange(1, 256)
+    store.write(name, bytes(data))
+    damaged.add(serials[-1])
+    return True
