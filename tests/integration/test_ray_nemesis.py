@@ -1,0 +1,379 @@
+"""A nemesis on Ray: whatever is killed or paused, and whenever, the results are the oracle's.
+
+The matrix is target x fault x moment. A process that is paused is taken for dead and replaced, but not ended, as on a machine
+that is cut off; it goes on in the middle of the next generation, where it must do no harm. All of it runs with
+`make nemesis`, a sample of it with the other tests.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import pytest
+from adaptive_inputs import adaptive_topology
+from crashes import saving_topology
+from range_inputs import lines_of, write_inputs
+
+from streams.comparison import compare
+from streams.result_files import read_results
+from topology import run
+from topology.ray_runtime import driver, fleet
+from topology.ray_runtime.frames import SAVED
+from topology.toml import load_topology
+from topology.verification import oracle_of
+
+pytestmark = pytest.mark.ray
+
+#: The fault comes when so many epochs are complete.
+FIRST_EPOCH = 12
+#: A round of rebalancing of which nothing was heard for so many epochs came to nothing.
+ROUND_EPOCHS = 8
+OBJECTS = 500
+QUICKSTART = Path(__file__).parents[2] / "conf" / "quickstart.toml"
+
+
+def tornado(folder, moment="quiet"):
+    """Tornado with queries that move all the time, or now and then where a quiet moment is wanted."""
+    return adaptive_topology(
+        *write_inputs(folder, 21, objects=OBJECTS, queries=150, last_ts=90), evaluators=3, chunk=5,
+        tick=15 if moment == "quiet" else 2,
+        epoch={"objects": 10, "queries": 100}, balancer={"threshold": 1.0, "seed": 3}, max_pending=4,
+        checkpoint={"directory": str(folder / "checkpoints"), "epochs": 11}, ray={"workers": 3, "silent_seconds": 0.5},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A topology, and which tasks have which part in it; `evaluators` are the two that are lost together."""
+
+    topology: Callable
+    spout: str = "objects[0]"
+    router: str = "router[1]"
+    evaluator: str = "evaluator[1]"
+    evaluators: str = "evaluator[0] evaluator[2]"
+    aggregator: str = "balancer[0]"
+    sink: str = "sink[0]"
+
+
+#: A further topology joins here.
+SUBJECTS = {"tornado": Subject(tornado)}
+TARGETS = ("spout", "router", "evaluator", "aggregator", "sink", "evaluators", "node")
+FAULTS = ("kill", "pause")
+MOMENTS = ("quiet", "rebalance", "checkpoint")
+#: What the ordinary suite runs of the matrix.
+SAMPLE = {
+    ("tornado", "sink", "kill", "checkpoint"),
+    ("tornado", "evaluator", "pause", "rebalance"),
+}
+CASES = [
+    pytest.param(*case, id="-".join(case), marks=[] if case in SAMPLE else [pytest.mark.nemesis])
+    for case in product(SUBJECTS, TARGETS, FAULTS, MOMENTS)
+]
+
+
+class Nemesis(driver.RayRuntime):
+    """Strikes once, at a moment: `strike` is called with this runtime."""
+
+    moment = "quiet"
+    strike = None
+    revive = None
+
+    def __init__(self, *args, on_report, **kwargs):
+        super().__init__(*args, on_report=self._hear, **kwargs)
+        self.tell, self.round_began, self.acked, self.struck_in, self.revived = on_report, None, 0, None, False
+
+    @property
+    def generation(self):
+        return self._fleet._generation
+
+    def _hear(self, report):
+        self.tell(report)
+        for event in report.events:
+            self.round_began = report.epoch if event["event"] == "rebalancing" else None
+            if self.round_began is not None:
+                self._maybe("rebalance")
+
+    def _take(self, item, conductor):
+        completed = super()._take(item, conductor)
+        self.acked = conductor.acked
+        if getattr(item, "kind", None) == SAVED and self._checkpoints.mark is not None:
+            self._maybe("checkpoint")
+        return completed
+
+    def _listen(self, endpoint, seconds, conductor):
+        super()._listen(endpoint, seconds, conductor)
+        moving = self.round_began is not None and conductor.acked - self.round_began < ROUND_EPOCHS
+        if not moving and not self._checkpoints._states and not self._checkpoints._writer.busy:
+            self._maybe("quiet")
+        if (
+            self.revive
+            and not self.revived
+            and self.struck_in
+            and self.generation > self.struck_in
+            and conductor.pending
+        ):
+            self.revived = True
+            self.revive()
+
+    def _maybe(self, moment):
+        if self.struck_in is None and moment == self.moment and self.acked >= FIRST_EPOCH:
+            self.struck_in = self.generation
+            self.strike(self)
+
+    def pids(self, names):
+        """Return the processes that host tasks."""
+        ids = {task.name: task.id for task in self.wiring.tasks}
+        return sorted({self._fleet._pids[self._fleet.placement.worker_of[ids[name]]][1] for name in names.split()})
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A Ray instance to which nodes can be added; starting it takes seconds."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    checks = {"period_ms": 500, "timeout_ms": 1000, "failure_threshold": 3, "initial_delay_ms": 0}
+    config = {f"health_check_{name}": value for name, value in checks.items()}
+    made = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False, "_system_config": config}
+    )
+    ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture
+def nemesis(monkeypatch, cluster):
+    """Return what sets the nemesis on the next run: (moment, strike, revive)."""
+    made = []
+
+    class Made(Nemesis):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            made.append(self)
+
+    def set_on(moment, strike, revive=None):
+        monkeypatch.setattr(Nemesis, "moment", moment)
+        monkeypatch.setattr(Nemesis, "strike", staticmethod(strike))
+        monkeypatch.setattr(Nemesis, "revive", None if revive is None else staticmethod(revive))
+        monkeypatch.setattr("topology.ray_runtime.RayRuntime", Made)
+        monkeypatch.setattr(fleet, "ANSWER_SECONDS", 2.0)
+        return made
+
+    return set_on
+
+
+def signal_all(pids, what):
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, what)
+
+
+class Pause:
+    """Stops processes, keeps them from being ended when they are replaced, and lets them go on."""
+
+    def __init__(self, monkeypatch, find):
+        self.find, self.pids, self.kept = find, [], []
+        monkeypatch.setattr(fleet.Fleet, "_end", lambda workers, worker: self._forget(workers, worker))
+
+    def _forget(self, workers, worker):
+        """As `Fleet._end` for a machine that cannot be reached; without a handle on it Ray would end the actor."""
+        workers._pids.pop(worker, None)
+        self.kept.append(workers._actors[worker])
+        return []
+
+    def strike(self, runtime):
+        self.pids = self.find(runtime)
+        signal_all(self.pids, signal.SIGSTOP)
+
+    def revive(self):
+        signal_all(self.pids, signal.SIGCONT)
+
+    def end(self):
+        import ray
+
+        self.revive()
+        for actor in self.kept:
+            ray.kill(actor)
+
+
+def assert_exact(topology, lines, summary, made):
+    comparison = compare(oracle_of(topology), lines)
+    assert comparison.ok, comparison
+    assert summary["objects"] == OBJECTS
+    assert made[-1].struck_in is not None, "the run ended before the moment came"
+    assert summary["restarts"] >= 1
+
+
+def worker_pids(runtime, node_id):
+    return [pid for where, pid in runtime._fleet._pids.values() if where == node_id]
+
+
+@pytest.mark.parametrize(("subject", "target", "fault", "moment"), CASES)
+def test_results_are_exact_whatever_is_lost(tmp_path, monkeypatch, cluster, nemesis, subject, target, fault, moment):
+    """One fault, in a quiet moment, in mid-rebalance or in mid-checkpoint; the run goes back and on."""
+    subject = SUBJECTS[subject]
+    topology = subject.topology(tmp_path, moment)
+    added = cluster.add_node(num_cpus=4) if target == "node" else None
+
+    def find(runtime):
+        if added is None:
+            return runtime.pids(getattr(subject, target))
+        pids = worker_pids(runtime, added.node_id)
+        assert pids, "no worker was on the second node"
+        raylet = added.all_processes["raylet"][0].process.pid
+        return [raylet, *pids]
+
+    def kill(runtime):
+        if added is None:
+            signal_all(find(runtime), signal.SIGKILL)
+        else:
+            find(runtime)
+            cluster.remove_node(added, allow_graceful=False)
+
+    pause = Pause(monkeypatch, find) if fault == "pause" else None
+    made = nemesis(moment, kill) if pause is None else nemesis(moment, pause.strike, pause.revive)
+    try:
+        outcome = run(topology, runtime="ray")
+        assert_exact(topology, lines_of(outcome), outcome.summary, made)
+        assert pause is None or made[-1].revived
+    finally:
+        if pause is not None:
+            pause.end()
+        if added is not None and added in cluster.list_all_nodes():
+            cluster.remove_node(added)
+
+
+@pytest.mark.nemesis
+@pytest.mark.parametrize("again", ["before its start", "in its start", "in its start, stopped"])
+def test_second_loss_in_a_recovery_is_recovered_from(tmp_path, monkeypatch, nemesis, again):
+    """Another worker is lost while the first is being replaced, before or after all of them were asked to listen."""
+    what = signal.SIGSTOP if again.endswith("stopped") else signal.SIGKILL
+    struck = []
+
+    def strike_again(workers):
+        if made and made[-1].struck_in and not struck:
+            struck.append(workers._pids[1][1])
+            signal_all(struck, what)
+
+    def replace(workers, lost):
+        replaced(workers, lost)
+        strike_again(workers)
+
+    def start(workers, *args):
+        if workers._generation > 1:
+            strike_again(workers)
+        started(workers, *args)
+
+    replaced, started = fleet.Fleet.replace, fleet.Fleet._start
+    made = nemesis("quiet", lambda runtime: signal_all(runtime.pids("evaluator[1]"), signal.SIGKILL))
+    name, hook = ("replace", replace) if again == "before its start" else ("_start", start)
+    monkeypatch.setattr(fleet.Fleet, name, hook)
+    topology = tornado(tmp_path)
+    outcome = run(topology, runtime="ray")
+    assert struck
+    assert outcome.summary["restarts"] == 2
+    assert_exact(topology, lines_of(outcome), outcome.summary, made)
+
+
+@pytest.mark.nemesis
+@pytest.mark.parametrize("what", [signal.SIGKILL, signal.SIGSTOP])
+def test_worker_lost_before_the_first_checkpoint_costs_nothing(tmp_path, monkeypatch, nemesis, what):
+    """The start itself is repeated, and a checkpoint of an older run in the same place is not taken for one of this run."""
+    topology = tornado(tmp_path)
+    run(topology, runtime="local")
+    generations = []
+
+    def open_and_strike(workers, *args, **kwargs):
+        endpoint = opened(workers, *args, **kwargs)
+        generations.append(workers._generation)
+        if len(generations) == 1:
+            signal_all([workers._pids[2][1]], what)
+        return endpoint
+
+    def hand_over(checkpoints, task, *state):
+        if generations != [1]:  # the start of the first generation is never complete
+            handed(checkpoints, task, *state)
+
+    opened, handed = fleet.Fleet.open, driver.Checkpoints.hand_over
+    monkeypatch.setattr(fleet.Fleet, "open", open_and_strike)
+    monkeypatch.setattr(driver.Checkpoints, "hand_over", hand_over)
+    monkeypatch.setattr(fleet, "ANSWER_SECONDS", 2.0)
+    outcome = run(topology, runtime="ray")
+    comparison = compare(oracle_of(topology), lines_of(outcome))
+    assert comparison.ok, comparison
+    assert outcome.summary["restarts"] == 1
+    assert outcome.summary["objects"] == OBJECTS
+
+
+@pytest.mark.nemesis
+@pytest.mark.parametrize("results", ["results.jsonl", "results.parquet"])
+def test_files_have_the_oracles_lines_whatever_is_lost(tmp_path, nemesis, results):
+    """A sink that writes is lost, in mid-checkpoint; what it had written later is cut off, and nothing is missing."""
+    (tmp_path / "out").mkdir()
+    write_inputs(tmp_path, 22, objects=OBJECTS, queries=150, last_ts=90)
+    topology = saving_topology(
+        tmp_path, results=results, kind="kd", balanced=True, epoch={"objects": 10, "queries": 100, "feedback": 2},
+        checkpoint={"epochs": 11}, ray={"workers": 3, "silent_seconds": 0.5}, max_pending=4,
+    )  # fmt: skip
+    made = nemesis("checkpoint", lambda runtime: signal_all(runtime.pids("sink[0] evaluator[0]"), signal.SIGKILL))
+    outcome = run(topology, runtime="ray")
+    lines = list(read_results(tmp_path / "out" / results))
+    assert_exact(topology, lines, outcome.summary, made)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["rejects.jsonl", results]
+
+
+def descendants(pid):
+    """Return the processes below one."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+def alive(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def wait_until(true, seconds=120.0):
+    """Wait for something to become true, which it must."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+@pytest.mark.nemesis
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_driver_killed_leaves_no_orphans_and_the_run_goes_on_from_its_checkpoints(tmp_path):
+    """SIGKILL for the command itself: Ray and all workers end by themselves, and --resume gives what is missing."""
+    command = [
+        str(Path(sys.executable).parent / "waterspout"), "run", str(QUICKSTART), "--runtime", "ray", "--results",
+        str(tmp_path / "results.jsonl"), "--set", "topology.epoch.objects=100", "--set", "topology.ray.workers=3", "--set",
+        f"topology.checkpoint.directory={tmp_path / 'checkpoints'}", "--set", "topology.checkpoint.epochs=10",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: len(list(tmp_path.glob("checkpoints/*/manifest.json"))) > 2 or process.poll() is not None)
+    left = descendants(process.pid)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(60) == -signal.SIGKILL
+    assert len(left) > 3
+    wait_until(lambda: not any(map(alive, left)))
+    resumed = [*command, "--resume", str(tmp_path / "checkpoints")]
+    subprocess.run(resumed, capture_output=True, timeout=240, check=True)
+    comparison = compare(oracle_of(load_topology(QUICKSTART)), list(read_results(tmp_path / "results.jsonl")))
+    assert comparison.ok, comparison
