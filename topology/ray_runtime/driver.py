@@ -10,6 +10,7 @@ import structlog
 from streams.state import pack_state
 from topology.checkpoints.collection import Checkpoints
 from topology.conductor import Conductor
+from topology.fault_schedule import FaultSchedule
 from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
 from topology.messages import Report
 from topology.ray_runtime.cluster import connect, cpu_count
@@ -32,6 +33,7 @@ from topology.ray_runtime.frames import (
     unpack_saved,
 )
 from topology.ray_runtime.placement import place
+from topology.ray_runtime.strikes import kill_worker, pause_worker
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
 from topology.wiring import Wiring
 
@@ -76,6 +78,8 @@ class RayRuntime:
         self._begun = False
         self._checkpoints, self._go_back = checkpoints, go_back
         self._fleet = Fleet(wiring, place(wiring, 1))
+        self._faults = FaultSchedule(wiring)
+        self._faults.begin(max((state["next"] for state in self._states.values()), default=0))
         self._unmarked: set[int] = set()
         self._heard_at = 0.0
         self._restarts = 0
@@ -92,6 +96,7 @@ class RayRuntime:
                 except WorkerLostError as lost:
                     self._recover(lost)
                 else:
+                    self._faults.end()
                     return
         finally:
             self._fleet.kill()
@@ -196,6 +201,17 @@ class RayRuntime:
                 self.on_ack(epoch, conductor.pending)
                 if self._checkpoints is not None:
                     self._checkpoints.ack(epoch)
+                self._strike(conductor.acked)
+
+    def _strike(self, acked: int) -> None:
+        """Let the faults happen that are due when so many epochs are complete."""
+        damage = self._checkpoints.damage if self._checkpoints is not None else lambda _seed: False
+        for fault in self._faults.due(acked, damage):
+            tasks = self._faults.tasks_of(fault)
+            if fault.kind == "pause":
+                self._fleet.strike(tasks, pause_worker, fault.pause_ms / 1_000)
+            else:
+                self._fleet.strike(tasks, kill_worker)
 
     def _take(self, item: Frame | Lost, conductor: Conductor) -> list[int]:
         if isinstance(item, Lost) or item.kind == LOST:

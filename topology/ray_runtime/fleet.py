@@ -8,7 +8,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -175,6 +175,11 @@ class Fleet:
             except ray.exceptions.RayError:
                 found.append(worker)
         return found
+
+    def strike(self, tasks: Iterable[int], blow: Callable[..., None], *args: float) -> None:
+        """Let a fault happen in the processes of some tasks; nobody waits for an answer, as there may be none."""
+        for worker in sorted({self.placement.worker_of[task] for task in tasks}):
+            self._actors[worker].__ray_call__.remote(blow, *args)
 
     def replace(self, workers: Sequence[int]) -> None:
         """End the processes of workers, so that they can do no harm when they wake up, and put new ones in their place."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from streams.errors import RunError
 from topology.checkpoints.collection import packed_state
+from topology.fault_schedule import slow_faults, slow_ms
 from topology.messages import Message, Report
 from topology.ray_runtime.frames import (
     DATA,
@@ -62,6 +63,7 @@ class WorkerLoop:
         self._place = {task.spec.id: place for place, task in enumerate(self._served)}
         self._spouts = [here[spec.id] for spec in wiring.spouts if spec.id in here]
         self._conducted = wiring.conducted
+        self._slow = slow_faults(wiring)
         self._ready: set[int] = set()
         self._reports: list[Report] = []
         self._awaited, self._awaited_since = 0, 0.0
@@ -168,6 +170,8 @@ class WorkerLoop:
     def _step(self, task: Task) -> None:
         started = time.perf_counter()
         messages, report = task.step()
+        if task.spec.id in self._slow:
+            time.sleep(slow_ms(self._slow[task.spec.id], report.epoch) / 1e3)
         if report.epoch == self._mark and not task.done:
             before = time.perf_counter()
             self._save(task, report.epoch)
