@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.range_index",
         "which standing queries does each object match: KAG, GI2 and FAST, objects/s",
     ),
+    "recovery": ("benchmarks.recovery", "a worker killed under a million queries on Ray; what checkpoints cost"),
     "routing": ("benchmarks.routing", "points and ranges to partitions: A-Grid, plain grid and R-tree, ns each"),
     "tornado": ("benchmarks.tornado", "Tornado end to end next to its baselines, local and Ray: objects/s"),
     "transport": (
