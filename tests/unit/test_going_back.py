@@ -1,0 +1,61 @@
+"""What a run may go back to: a checkpoint of its own, never that of an older run in the same place."""
+
+import pytest
+from range_inputs import range_topology, write_inputs
+
+from streams.errors import RunError
+from streams.state import pack_state
+from topology import run
+from topology.checkpoints import Checkpoints, FolderStore, RunRecord
+from topology.checkpoints import background as background_module
+from topology.declaration import CheckpointSettings
+from topology.summary import Tally
+from topology.wiring import wire
+
+
+def checkpoints_in(folder, **options):
+    """Checkpoints of a fresh run, and its tasks; the folder may have those of a run before."""
+    topology = range_topology(*write_inputs(folder, 5), checkpoint={"directory": str(folder / "saved")})
+    if options.pop("used", False):
+        run(topology)
+    wiring = wire(topology, None)
+    record = RunRecord(Tally(wiring, lambda: 0.0), 10)
+    settings = CheckpointSettings(str(folder / "saved"))
+    return Checkpoints(wiring, settings, FolderStore(folder / "saved"), record, **options), wiring.tasks
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_run_has_nothing_to_go_back_to_before_its_start_is_saved(tmp_path, used):
+    """Whatever else is in the store."""
+    checkpoints, tasks = checkpoints_in(tmp_path, used=used)
+    checkpoints.begin_elsewhere(0)
+    checkpoints.hand_over(tasks[0].id, pack_state({}), {})
+    assert not checkpoints.abandon()
+    assert checkpoints.mark is None
+    checkpoints.close()
+
+
+def test_run_can_go_back_once_all_tasks_have_handed_over_its_start(tmp_path):
+    """What is being written when a worker is lost is written first."""
+    checkpoints, tasks = checkpoints_in(tmp_path)
+    checkpoints.begin_elsewhere(0)
+    for task in tasks:
+        checkpoints.hand_over(task.id, pack_state({}), {})
+    assert checkpoints.abandon()
+    checkpoints.close()
+
+
+def test_resumed_run_can_go_back_at_once(tmp_path):
+    """The checkpoint that it came from is its own."""
+    checkpoints, _ = checkpoints_in(tmp_path, used=True, resumed_here=True)
+    assert checkpoints.abandon()
+    checkpoints.close()
+
+
+def test_store_that_never_answers_ends_the_run(tmp_path, monkeypatch):
+    """With what it waited for, instead of waiting on."""
+    checkpoints, _ = checkpoints_in(tmp_path)
+    monkeypatch.setattr(background_module, "CLOSE_SECONDS", 0.01)
+    checkpoints._writer._free.clear()
+    with pytest.raises(RunError, match=r"was not written to .*saved within 0.01 s"):
+        checkpoints.abandon()
