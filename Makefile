@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Tests that share a Ray instance or a Spark session stay together.
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadgroup
 
-.PHONY: run test check nemesis bench clean
+.PHONY: run test check nemesis simulate bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
@@ -29,6 +29,10 @@ check: $(STAMP) ## lint, types, import contracts, all tests
 
 nemesis: $(STAMP) ## the whole matrix of faults on Ray: processes and nodes killed and paused at the worst moments; minutes
 	$(BIN)/python -m pytest -m 'nemesis or ray' tests/integration/test_ray_nemesis.py
+
+SEEDS ?= 100
+simulate: $(STAMP) ## every topology under random faults, hotspots and schedules: so many seeds of each, on all cores
+	$(BIN)/python tests/simulate.py --seeds $(SEEDS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

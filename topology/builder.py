@@ -8,7 +8,7 @@ from typing import Any, Literal
 from streams.errors import DeclarationError
 from topology.conversion import from_plain, to_plain
 from topology.declaration import Component, Input, Settings, Tick, Topology
-from topology.disturbances import disturbances
+from topology.disturbances import Disturbance, disturbances
 from topology.references import reference_of
 from topology.validation import validate
 
@@ -27,7 +27,7 @@ class TopologyBuilder:
         self.settings = from_plain(Settings, {"name": name, **settings}, ("topology",))
         self.base = base
         self._components: dict[str, Component] = {}
-        self._disturbances: list[Mapping[str, Any]] = []
+        self._disturbances: list[Disturbance] = []
 
     def spout(
         self,
@@ -88,8 +88,8 @@ class TopologyBuilder:
 
     def inject(self, kind: str, **options: Any) -> "TopologyBuilder":
         """Put a hotspot into the input (`streams.injection.Injection`) or a fault into the run (`topology.faults.Fault`)."""
-        self._disturbances.append({"kind": kind, **options})
-        disturbances(self._disturbances[-1:])  # a mistake is told where it is made
+        injections, faults = disturbances([{"kind": kind, **options}])
+        self._disturbances += [*injections, *faults]
         return self
 
     def build(self) -> Topology:

@@ -1,0 +1,243 @@
+"""One seed makes a run with everything that can go wrong: topology, input, hotspots, schedule, delays, faults.
+
+Two kinds of runs. *Safety*: any faults, more than the run may bear; whatever it has committed when it gives up is right and
+there once, and when it is resumed it ends with the oracle's results. *Liveness*: faults that come to an end; then so does the
+run, within a bounded number of turns.
+"""
+
+import dataclasses
+import json
+import random
+from collections import Counter
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from unittest import mock
+
+from adaptive_inputs import random_adaptive_topology, random_injections
+from crashes import saving_topology, written_at_once
+from range_inputs import write_inputs, write_lines
+
+from streams.comparison import compare, explain
+from streams.result_files import read_results
+from streams.vocabulary import Encoder
+from topology import load_topology, run
+from topology.amendments import with_results, with_source
+from topology.declaration import CheckpointSettings
+from topology.disturbances import with_disturbances
+from topology.failure import SetbackError
+from topology.input_files import read_input
+from topology.verification import listening, oracle_of, verify_lines
+from topology.wiring import wire
+
+CONF = Path(__file__).parent.parent / "conf"
+MODES = ("safety", "liveness")
+
+#: Objects and query operations of shipped data that a run in small reads.
+FEW_OBJECTS, FEW_QUERIES = 45, 40
+
+#: A run of such an input that takes more turns than this goes round in circles.
+MOST_TURNS = 300_000
+
+
+# --- topologies -------------------------------------------------------------------------------------------------------
+
+
+def adaptive(folder, seed):
+    """Tornado in all its forms, drawn from the seed."""
+    inputs = write_inputs(folder, seed, objects=random.Random(seed).randrange(15, 50), queries=25, last_ts=20)
+    with mock.patch("adaptive_inputs.write_inputs", return_value=inputs):  # smaller ones than elsewhere
+        return random_adaptive_topology(folder, seed)
+
+
+def replicated(folder, seed):
+    """Objects or queries to everybody, several spouts, rejects, results in several forms."""
+    rng = random.Random(seed)
+    (folder / "out").mkdir()
+    write_inputs(folder, seed, objects=40, queries=25)
+    topology = saving_topology(
+        folder,
+        results=rng.choice(["results.jsonl", "results.jsonl.gz"]),
+        kind=rng.choice([None, "kd", "text"]),
+        broadcast=rng.choice(["objects", "queries"]),
+        spouts=rng.choice([1, 2]),
+        routers=rng.choice([1, 2]),
+        evaluators=rng.choice([1, 3]),
+        max_pending=rng.choice([1, 3, 8]),
+        inject=random_injections(rng),
+    )
+    return dataclasses.replace(topology, components=tuple(c for c in topology.components if c.name != "kept"))
+
+
+@cache
+def shipped_records():
+    """Read the shipped data once, and keep a few objects and queries of it as records."""
+    topology = load_topology(CONF / "quickstart.toml")
+    encoder = Encoder(track_words=True)
+    chunks, _ = read_input(topology, encoder)
+    batch = next(chunks).batch
+    words = dict(encoder.new_words())
+    step = max(1, len(batch) // FEW_OBJECTS)
+    few = batch.take(list(range(0, len(batch), step))[:FEW_OBJECTS])
+    ids, ts, x, y = few.ids.to_list(), few.ts.tolist(), few.x.tolist(), few.y.tolist()
+    return [
+        {"id": ids[i], "ts": ts[i], "lon": x[i], "lat": y[i],
+         "keywords": [words[w] for w in few.kw[few.kw_off[i] : few.kw_off[i + 1]].tolist()]}
+        for i in range(len(few))
+    ]  # fmt: skip
+
+
+def shipped_hotspots(rng):
+    """Draw none to two hotspots for the shipped data."""
+    kinds = [
+        {"kind": "condense", "at": [-98.0, 38.5], "strength": rng.choice([0.1, 0.5]), "share": 0.7},
+        {"kind": "rate", "strength": 0.5},
+        {"kind": "objects", "region": [-100.0, 30.0, -90.0, 40.0], "strength": 0.5},
+    ]
+    return rng.sample(kinds, rng.randrange(3))
+
+
+def shipped(name, folder, seed):
+    """A topology of ``conf`` over a part of the shipped data, with queries around objects of it."""
+    rng = random.Random(f"{name} {seed}")
+    objects = shipped_records()
+    times = sorted(rng.choice(objects)["ts"] for _ in range(FEW_QUERIES))
+    queries = [
+        {"op": "register", "id": f"q{n}", "ts": objects[0]["ts"] if n % 3 else ts, "type": "range", "match": "any",
+         "region": {"circle": [near["lon"], near["lat"], rng.choice([1.0, 10.0, 60.0])]},
+         "keywords": near["keywords"][: rng.randrange(3)]}
+        for n, (ts, near) in enumerate((ts, rng.choice(objects)) for ts in times)
+    ]  # fmt: skip
+    queries.sort(key=lambda query: query["ts"])
+    settings = [
+        f"topology.epoch.objects={rng.choice([4, 8, 12])}",
+        f"topology.epoch.queries={rng.choice([8, 50])}",
+        f"topology.max_pending={rng.choice([1, 3, 8])}",
+        f"bolt.evaluator.parallelism={rng.choice([1, 2, 3])}",
+    ]
+    if "balancer" in (CONF / name).read_text("utf-8"):  # plans that change all the time
+        policy = rng.choice(["random", "tornado"])
+        settings += [f"bolt.balancer.policy={policy}", "bolt.balancer.threshold=1.0", "bolt.evaluator.tick.epochs=1"]
+    topology = with_disturbances(load_topology(CONF / name, settings, check=False), shipped_hotspots(rng))
+    topology = with_source(topology, "leads", write_lines(folder / "objects.jsonl", objects))
+    return with_source(topology, "follows", write_lines(folder / "queries.jsonl", queries))
+
+
+#: What is simulated: a name and a function of (folder, seed). A topology under ``conf`` joins by being there, any other
+#: with a line here.
+TOPOLOGIES = {
+    "adaptive": adaptive,
+    "replicated": replicated,
+    **{
+        path.stem: lambda folder, seed, name=path.name: shipped(name, folder, seed)
+        for path in sorted(CONF.glob("*.toml"))
+    },
+}
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+
+def random_faults(rng, topology):
+    """Draw what goes wrong."""
+    names = [c.name for c in topology.components] + [
+        f"{c.name}[{i}]" for c in topology.components for i in range(c.parallelism)
+    ]
+    kinds = ["kill", "kill", "pause", "slow", "drop", "duplicate", "corrupt"]
+    drawn = []
+    for _ in range(rng.randrange(1, 6)):
+        kind, epoch, seed = rng.choice(kinds), rng.randrange(10), rng.randrange(1000)
+        one = {"kind": kind, "epoch": epoch, "seed": seed}
+        if kind in ("kill", "pause", "slow"):
+            one["task"] = rng.choice(names)
+        if kind == "pause":
+            one["duration"] = rng.choice([5, 50, 500])
+        if kind == "slow":
+            one |= {"strength": rng.choice([1.0, 20.0]), "duration": rng.choice([1, 5])}
+        if kind in ("drop", "duplicate"):
+            one |= {"strength": rng.choice([0.02, 0.2, 1.0]), "duration": rng.choice([1, 3])}
+        drawn.append(one)
+    return drawn
+
+
+def simulated(folder, name, seed, mode):
+    """Return a topology with its faults and the file of its results, all from the seed."""
+    rng = random.Random(f"{name} {seed} {mode}")
+    topology = TOPOLOGIES[name](folder, seed)
+    drawn = random_faults(rng, topology)
+    setbacks = sum(one["kind"] in ("kill", "drop") for one in drawn)
+    checkpoint = CheckpointSettings(
+        directory=str(folder / "checkpoints"),
+        epochs=rng.choice([1, 2, 4]),
+        keep=1 + sum(one["kind"] == "corrupt" for one in drawn),
+        max_restarts=setbacks if mode == "liveness" else rng.randrange(setbacks + 1),
+    )
+    results = folder / "results.jsonl"
+    topology = with_results(topology, str(results))
+    settings = dataclasses.replace(topology.settings, checkpoint=checkpoint)
+    return with_disturbances(dataclasses.replace(topology, settings=settings), drawn), results
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_disk_to_wait_for():
+    """Files need not survive a loss of power here."""
+    with written_at_once(), mock.patch("os.fsync"):
+        yield
+
+
+class Turns:
+    """Counts turns of the scheduler, and ends a run that would never end."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self):
+        self.count += 1
+        assert self.count <= MOST_TURNS, f"the run has not ended after {MOST_TURNS} turns"
+        return False
+
+
+def most_turns(topology, epochs):
+    """Return a bound: each generation does each epoch at most once, and in it delivers every message, at most doubled often."""
+    wiring = wire(topology)
+    channels = sum(len(wiring.tasks_of(e.source)) * len(wiring.tasks_of(e.target)) for e in wiring.edges)
+    doubled = 2 ** sum(fault.kind == "duplicate" for fault in topology.faults)
+    generations = 1 + sum(fault.kind in ("kill", "drop") for fault in topology.faults)
+    an_epoch = len(wiring.tasks) + channels * doubled
+    return generations * (epochs + topology.settings.max_pending + topology.settings.epoch.feedback) * an_epoch
+
+
+def simulate(folder, name, seed, mode):
+    """Run a seed; raise `AssertionError` with what is wrong."""
+    topology, results = simulated(folder, name, seed, mode)
+    heard = listening(topology)
+    calm = dataclasses.replace(heard, faults=())
+    oracle = oracle_of(topology)
+    with no_disk_to_wait_for():
+        turns = Turns()
+        try:
+            outcome = run(heard, scheduler_seed=seed, delays=True, should_stop=turns)
+        except SetbackError as error:
+            if mode == "liveness" or "given up after" not in str(error):
+                raise
+            assert_nothing_wrong(oracle, results)
+            outcome = run(calm, scheduler_seed=seed + 1, delays=True, resume=folder / "checkpoints")
+    if mode == "liveness":
+        most = most_turns(heard, outcome.summary["epochs"])
+        assert turns.count <= most, f"{turns.count} turns, expected at most {most}"
+    committed = list(read_results(results))
+    for lines in (committed, list(verify_lines(outcome.collected))):
+        comparison = compare(oracle, lines)
+        assert comparison.ok, explain(comparison)
+    assert Counter(map(json.dumps, committed)) == Counter(map(json.dumps, verify_lines(outcome.collected)))
+    return outcome
+
+
+def assert_nothing_wrong(oracle, results):
+    """What is in a file of a run that has given up is right, and there once; only the rest may be missing."""
+    comparison = compare(oracle, read_results(results))
+    wrong = {key: n for key, n in comparison.differing.items() if key[1] != "missing"}
+    assert not wrong, explain(comparison)
