@@ -31,12 +31,14 @@ def damage_newest(store: Store, seed: int, damaged: set[int]) -> bool:
     try:
         manifest = unpack_manifest(store.read(f"{folder}/{MANIFEST}", MAX_MANIFEST_BYTES))
         names = [MANIFEST, *(file.name for file in (manifest.driver, *manifest.tasks.values()))]
-        name = f"{folder}/{rng.choice(names)}"
-        data = bytearray(store.read(name, MAX_FILE_BYTES))
+        name = rng.choice(names)
+        data = bytearray(store.read(f"{folder}/{name}", MAX_FILE_BYTES))
     except InputError:  # torn already, or being removed
         return False
-    for place in {0, *(rng.randrange(len(data)) for _ in range(rng.randrange(_MOST_BYTES)))}:
+    # A manifest has spaces, of which nothing depends; not so its first byte.
+    places = {0} if name == MANIFEST else {rng.randrange(len(data)) for _ in range(rng.randrange(1, _MOST_BYTES))}
+    for place in sorted(places):
         data[place] ^= rng.randrange(1, 256)
-    store.write(name, bytes(data))
+    store.write(f"{folder}/{name}", bytes(data))
     damaged.add(serials[-1])
     return True
