@@ -34,7 +34,7 @@ CONF = Path(__file__).parent.parent / "conf"
 MODES = ("safety", "liveness")
 
 #: Objects and query operations of shipped data that a run in small reads.
-FEW_OBJECTS, FEW_QUERIES = 45, 40
+FEW_OBJECTS, FEW_QUERIES = 36, 36
 
 #: A run of such an input that takes more turns than this goes round in circles.
 MOST_TURNS = 300_000
@@ -115,7 +115,10 @@ def shipped(name, folder, seed):
         f"topology.max_pending={rng.choice([1, 3, 8])}",
         f"bolt.evaluator.parallelism={rng.choice([1, 2, 3])}",
     ]
-    if "balancer" in (CONF / name).read_text("utf-8"):  # plans that change all the time
+    declared = (CONF / name).read_text("utf-8")
+    if "[topology.partitioner]" in declared:
+        settings.append(f"topology.partitioner.side={rng.choice([16, 50])}")
+    if "[bolt.balancer]" in declared:  # plans that change all the time
         policy = rng.choice(["random", "tornado"])
         settings += [f"bolt.balancer.policy={policy}", "bolt.balancer.threshold=1.0", "bolt.evaluator.tick.epochs=1"]
     topology = with_disturbances(load_topology(CONF / name, settings, check=False), shipped_hotspots(rng))

@@ -12,7 +12,7 @@ from topology import run
 from topology.disturbances import with_disturbances
 from topology.verification import oracle_of
 
-SEEDS = range(25)
+SEEDS = range(30)
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
