@@ -10,6 +10,7 @@ from streams.comparison import compare
 from streams.errors import RunError
 from topology import run
 from topology.disturbances import with_disturbances
+from topology.testing import run_for_test
 from topology.verification import oracle_of
 
 SEEDS = range(30)
@@ -108,3 +109,12 @@ def test_fault_whose_epoch_never_comes_is_told(topology):
     """A run that was too short for it has not shown that it is borne."""
     _, logs = events_of(topology, {"kind": "kill", "task": "sink", "epoch": 100_000})
     assert [log["kind"] for log in named(logs, "fault_never_happened")] == ["kill"]
+
+
+def test_trial_takes_faults_beside_hotspots(topology):
+    """Tests of users declare both in one list."""
+    hotspot = {"kind": "condense", "at": [0.5, 0.5], "strength": 0.4}
+    trial = run_for_test(topology, inject=[hotspot, {"kind": "kill", "task": "router[1]", "epoch": 5}], delays=True)
+    trial.assert_exact()
+    assert trial.summary["restarts"] == 1
+    assert [one.kind for one in (*trial.topology.injections, *trial.topology.faults)] == ["condense", "kill"]
