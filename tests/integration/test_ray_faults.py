@@ -37,7 +37,8 @@ def test_declared_faults_change_no_result(tmp_path):
     with structlog.testing.capture_logs() as logs:
         outcome = run(topology, runtime="ray")
     events = [log["event"] for log in logs]
-    assert [log["kind"] for log in logs if log["event"] == "fault_injected"] == ["kill", "pause", "corrupt", "kill"]
+    happened = sorted(log["kind"] for log in logs if log["event"] == "fault_injected")
+    assert happened == ["corrupt", "kill", "kill", "pause"]  # damage waits while a checkpoint is being written
     assert "fault_never_happened" not in events
     assert outcome.summary["restarts"] == 2
     comparison = compare(oracle_of(topology), lines_of(outcome))

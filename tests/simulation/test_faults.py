@@ -3,6 +3,7 @@
 import pytest
 import structlog
 from adaptive_inputs import adaptive_topology
+from crashes import written_at_once
 from fault_simulation import MODES, TOPOLOGIES, simulate
 from range_inputs import lines_of, write_inputs
 
@@ -35,7 +36,7 @@ def topology(tmp_path):
 def events_of(topology, *faults, **options):
     """Run with faults, see that the results are right, and return the outcome and what was logged."""
     faulty = with_disturbances(topology, faults)
-    with structlog.testing.capture_logs() as logs:
+    with structlog.testing.capture_logs() as logs, written_at_once():
         outcome = run(faulty, delays=True, **options)
     comparison = compare(oracle_of(faulty), lines_of(outcome))
     assert comparison.ok, comparison
