@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Tests that share a Ray instance or a Spark session stay together.
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadgroup
+# Tests that start Ray or Spark, which use all cores by themselves, run one after the other; all others side by side.
+define TESTS
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 -m 'not ray and not spark and not nemesis'
+	$(BIN)/python -m pytest -m '(ray or spark) and not nemesis'
+endef
 
 .PHONY: run test check nemesis simulate bench clean
 
@@ -18,14 +21,14 @@ run: $(STAMP) ## the main job: real data, thousands of standing questions, on th
 	$(BIN)/waterspout run conf/quickstart.toml --show 8
 
 test: $(STAMP) ## all tests
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(TESTS)
 
 check: $(STAMP) ## lint, types, import contracts, all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(TESTS)
 
 nemesis: $(STAMP) ## the whole matrix of faults on Ray: processes and nodes killed and paused at the worst moments; minutes
 	$(BIN)/python -m pytest -m 'nemesis or ray' tests/integration/test_ray_nemesis.py

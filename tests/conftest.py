@@ -8,14 +8,6 @@ settings.register_profile("waterspout", deadline=None, derandomize=True, print_b
 settings.load_profile("waterspout")
 
 
-def pytest_collection_modifyitems(items):
-    """Let tests that share a Ray instance or a Spark session run in one process, where others run beside them."""
-    for item in items:
-        for name in ("ray", "spark"):
-            if item.get_closest_marker(name):
-                item.add_marker(pytest.mark.xdist_group(name))
-
-
 @pytest.fixture(scope="module")
 def ray_cluster():
     """One Ray instance of our own for all tests of a module: starting it takes seconds."""
