@@ -18,5 +18,6 @@ def configure_logs(as_json: bool) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             renderer,
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Standard error as it is when something is said: a program may replace it after this.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
