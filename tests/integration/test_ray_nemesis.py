@@ -2,7 +2,7 @@
 
 The matrix is target x fault x moment. A process that is paused is taken for dead and replaced, but not ended, as on a machine
 that is cut off; it goes on in the middle of the next generation, where it must do no harm. All of it runs with
-`make nemesis`, a sample of it with the other tests.
+`make nemesis`; the ordinary tests have a few such cases in `test_ray_recovery.py`.
 """
 
 import json
@@ -67,13 +67,8 @@ SUBJECTS = {"tornado": Subject(tornado)}
 TARGETS = ("spout", "router", "evaluator", "aggregator", "sink", "evaluators", "node")
 FAULTS = ("kill", "pause")
 MOMENTS = ("quiet", "rebalance", "checkpoint")
-#: What the ordinary suite runs of the matrix.
-SAMPLE = {
-    ("tornado", "sink", "kill", "checkpoint"),
-    ("tornado", "evaluator", "pause", "rebalance"),
-}
 CASES = [
-    pytest.param(*case, id="-".join(case), marks=[] if case in SAMPLE else [pytest.mark.nemesis])
+    pytest.param(*case, id="-".join(case), marks=pytest.mark.nemesis)
     for case in product(SUBJECTS, TARGETS, FAULTS, MOMENTS)
 ]
 
