@@ -255,7 +255,7 @@ def test_a_full_ledger_rejects(tmp_path):
     records = [RANGE | {"id": n, "ttl": 5 if n == 1 else 50} for n in range(3)]
     chunks = read(tmp_path, *records, RANGE | {"id": 3, "ts": 10}, ledger=QueryLedger(limit=2))
     assert accepted(chunks).number.tolist() == [0, 1, 3]
-    assert rejects(chunks) == [(3, "2 queries live already, which is the limit")]
+    assert rejects(chunks) == [(3, "2 queries live already, which is the limit (topology.limits.live_queries)")]
 
 
 @pytest.mark.parametrize("name", ["queries.csv", "queries.parquet", "queries.json"])
