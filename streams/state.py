@@ -1,12 +1,20 @@
-"""State of operators as bytes: msgpack with arrays, identifiers, batches, tuples, sets and large integers; no pickle."""
+"""State of operators as bytes: msgpack with arrays, identifiers, batches, tuples, sets and large integers; no pickle.
 
+    bytes 0..7    length of the head, little-endian
+    head          msgpack; a batch, a column of identifiers or an array is an extension that tells its size
+    messages      of `streams.codec`, one for each of these, in their order; each begins at a multiple of 8 bytes
+
+Columns are copied once, on their way into the result: a state is large, and is packed while a task could be working.
+"""
+
+import struct
 from typing import Any
 
 import msgpack
 import numpy as np
 
 from streams.batches import TupleBatch, _Columns
-from streams.codec import decode, encode, unpack_plain
+from streams.codec import Buffers, decode, encode, size_of, unpack_plain
 from streams.columns import Ids
 from streams.errors import CodecError
 
@@ -14,80 +22,98 @@ __all__ = ["pack_state", "unpack_state"]
 
 _BATCH, _COLUMN, _TUPLE, _SET, _INT, _ARRAY = range(1, 7)
 _MAX_BYTES = 2**31 - 1
-#: Of the buffer that a state is packed into: its least size, and what goes with an array. Larger dicts hold no large arrays.
-_SMALLEST_BUFFER, _HEAD_BYTES, _FEW = 1 << 10, 256, 64
-
-
-def _extend(value: Any) -> msgpack.ExtType:
-    if isinstance(value, _Columns | TupleBatch):
-        return _extension(_BATCH, b"".join(encode([("", value)])))  # type: ignore[list-item]
-    if isinstance(value, Ids):
-        return _extension(_COLUMN, b"".join(encode([("", TupleBatch(("_",), (value,)))])))
-    if isinstance(value, np.ndarray):
-        flat = TupleBatch(("_",), (np.ascontiguousarray(value).reshape(-1),))
-        return _extension(_ARRAY, b"".join(encode([("", flat)], list(value.shape))))
-    if isinstance(value, tuple):
-        return _extension(_TUPLE, pack_state(list(value)))
-    if isinstance(value, set | frozenset):
-        return _extension(_SET, pack_state(sorted(value)))
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, int):
-        return msgpack.ExtType(_INT, str(value).encode())
-    raise CodecError(
-        f"state holds a {type(value).__name__}, which cannot be saved; use numbers, strings, lists or arrays"
-    )
-
-
-def _extension(code: int, data: bytes) -> msgpack.ExtType:
-    """Return one value; larger ones than could be unpacked again are refused."""
-    if len(data) > _MAX_BYTES:
-        raise CodecError(f"state holds a value of {len(data):,} bytes, more than can be saved ({_MAX_BYTES:,})")
-    return msgpack.ExtType(code, data)
-
-
-def _contract(code: int, data: bytes) -> Any:
-    if code in (_BATCH, _COLUMN, _ARRAY):
-        meta, [(_, batch)] = decode(data)
-        if code == _BATCH:
-            return batch
-        assert isinstance(batch, TupleBatch)
-        return batch.columns[0].reshape(meta) if code == _ARRAY else batch.columns[0]
-    if code == _TUPLE:
-        return tuple(unpack_state(data))
-    if code == _SET:
-        return set(unpack_state(data))
-    if code == _INT:
-        return int(data)
-    raise CodecError(f"state of an unknown kind ({code})")
-
-
-def _room(value: Any) -> int:
-    """Return about how many bytes the large arrays of a state take: a buffer that need not grow is several times faster."""
-    if isinstance(value, np.ndarray):
-        return int(value.nbytes) + _HEAD_BYTES
-    if isinstance(value, Ids):
-        return _room(value.values) if isinstance(value.values, np.ndarray) else 0
-    if isinstance(value, dict) and len(value) <= _FEW:
-        return sum(map(_room, value.values()))
-    return 0
+_SIZE = struct.Struct("<Q")
 
 
 def pack_state(state: Any) -> bytes:
     """Return state as bytes."""
+    packing = _Packing()
     try:
-        packer = msgpack.Packer(default=_extend, strict_types=True, buf_size=_SMALLEST_BUFFER + _room(state))
-        packed: bytes = packer.pack(state)
+        head = packing.head(state)
     except (ValueError, OverflowError, RecursionError) as error:
         raise CodecError(f"state cannot be saved: {error}; use smaller values, and nothing nested deep") from error
-    return packed
+    return b"".join([_SIZE.pack(len(head)), head, bytes(-len(head) % 8), *packing.messages])
 
 
-def unpack_state(data: bytes) -> Any:
+class _Packing:
+    """What a state is packed into: a head, and messages beside it."""
+
+    def __init__(self) -> None:
+        self.messages: Buffers = []
+
+    def head(self, value: Any) -> bytes:
+        packed: bytes = msgpack.Packer(default=self._extend, strict_types=True).pack(value)
+        return packed
+
+    def _extend(self, value: Any) -> Any:
+        if isinstance(value, _Columns | TupleBatch):
+            return self._beside(_BATCH, value)
+        if isinstance(value, Ids):
+            return self._beside(_COLUMN, TupleBatch(("_",), (value,)))
+        if isinstance(value, np.ndarray):
+            flat = TupleBatch(("_",), (np.ascontiguousarray(value).reshape(-1),))
+            return self._beside(_ARRAY, flat, list(value.shape))
+        if isinstance(value, tuple):
+            return msgpack.ExtType(_TUPLE, self.head(list(value)))
+        if isinstance(value, set | frozenset):
+            return msgpack.ExtType(_SET, self.head(sorted(value)))
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, int):
+            return msgpack.ExtType(_INT, str(value).encode())
+        raise CodecError(
+            f"state holds a {type(value).__name__}, which cannot be saved; use numbers, strings, lists or arrays"
+        )
+
+    def _beside(self, code: int, batch: Any, shape: Any = None) -> msgpack.ExtType:
+        message = encode([("", batch)], shape)
+        size = size_of(message)
+        if size > _MAX_BYTES:
+            raise CodecError(f"state holds a value of {size:,} bytes, more than can be saved ({_MAX_BYTES:,})")
+        self.messages += message
+        return msgpack.ExtType(code, _SIZE.pack(size))
+
+
+def unpack_state(data: bytes | memoryview) -> Any:
     """Return the state that was packed; raise `CodecError` for anything else."""
+    view = memoryview(data)
     try:
-        return unpack_plain(data, ext_hook=_contract, max_ext_len=_MAX_BYTES)
+        (size,) = _SIZE.unpack_from(view)
+        end = _SIZE.size + size
+        unpacking = _Unpacking(view[end + -size % 8 :])
+        state = unpacking.value(view[_SIZE.size : end])
+        if end > len(view) or len(unpacking.messages):
+            raise CodecError("a saved state that is cut off, or has bytes that belong to nothing")
     except CodecError:
         raise
     except Exception as error:  # whatever bytes of another make trip over: it is one and the same fault
         raise CodecError(f"not a saved state: {type(error).__name__}: {str(error)[:200]}") from error
+    return state
+
+
+class _Unpacking:
+    """The messages beside a head, each of which is taken once: no bytes are read twice, whatever the head asks for."""
+
+    def __init__(self, messages: memoryview) -> None:
+        self.messages = messages
+
+    def value(self, head: bytes | memoryview) -> Any:
+        return unpack_plain(head, ext_hook=self._contract, max_ext_len=_MAX_BYTES)
+
+    def _contract(self, code: int, data: bytes) -> Any:
+        if code == _TUPLE:
+            return tuple(self.value(data))
+        if code == _SET:
+            return set(self.value(data))
+        if code == _INT:
+            return int(data)
+        if code not in (_BATCH, _COLUMN, _ARRAY):
+            raise CodecError(f"state of an unknown kind ({code})")
+        (size,) = _SIZE.unpack(data)
+        # A copy of its own: what stays in use for long does not keep all the others in memory.
+        message, self.messages = bytes(self.messages[:size]), self.messages[size:]
+        shape, [(_, batch)] = decode(message)
+        if code == _BATCH:
+            return batch
+        assert isinstance(batch, TupleBatch)
+        return batch.columns[0].reshape(shape) if code == _ARRAY else batch.columns[0]

@@ -87,12 +87,23 @@ def test_hostile_messages_are_refused_or_whole(raw):
 
 extensions = st.builds(
     lambda code, raw: msgpack.packb(msgpack.ExtType(code, raw)), st.integers(0, 9),
-    st.one_of(st.binary(max_size=20), packed.map(msgpack.packb)),
+    st.one_of(st.binary(max_size=20), packed.map(msgpack.packb), st.integers(0, 400).map(lambda n: n.to_bytes(8, "little"))),
 )  # fmt: skip
 
 
+def headed(head, rest=b""):
+    """Return bytes that begin as a saved state does."""
+    return len(head).to_bytes(8, "little") + head + bytes(-len(head) % 8) + rest
+
+
 @settings(max_examples=400)
-@given(st.one_of(st.binary(max_size=60), damaged(STATE), packed.map(msgpack.packb), extensions))
+@given(
+    st.one_of(
+        st.binary(max_size=60),
+        damaged(STATE),
+        st.builds(headed, st.one_of(packed.map(msgpack.packb), extensions), st.sampled_from([b"", MESSAGE, MIXED])),
+    )
+)
 def test_hostile_states_are_refused_or_values(raw):
     """Any bytes as a saved state are a `CodecError`, or a value that can be saved again."""
     try:
@@ -108,7 +119,11 @@ def bomb(levels, announced):
 
 
 @pytest.mark.parametrize(
-    "unpack", [unpack_state, lambda raw: decode(bytes([VERSION]) + len(raw).to_bytes(4, "little") + raw)]
+    "unpack",
+    [
+        lambda raw: unpack_state(headed(raw)),
+        lambda raw: decode(bytes([VERSION]) + len(raw).to_bytes(4, "little") + raw),
+    ],
 )
 def test_hostile_lists_take_no_more_memory_than_they_have_bytes(unpack):
     """Lists that announce items which never come are refused before room is made for them."""
@@ -121,6 +136,16 @@ def test_hostile_lists_take_no_more_memory_than_they_have_bytes(unpack):
     finally:
         tracemalloc.stop()
     assert peak < 20 * len(raw)
+
+
+def test_hostile_states_read_no_bytes_twice():
+    """A head that asks for the same column over and over would make much of little: each is there once."""
+    column = b"".join(encode([("", TupleBatch(("_",), (np.arange(4),)))], [4]))
+    one = msgpack.ExtType(6, len(column).to_bytes(8, "little"))
+    assert unpack_state(headed(msgpack.packb([one]), column))[0].tolist() == [0, 1, 2, 3]
+    for head, rest in (([one, one], column), ([one], column * 2), ([one], column[:-8])):
+        with pytest.raises(CodecError):
+            unpack_state(headed(msgpack.packb(head), rest))
 
 
 def test_hostile_rows_without_bytes_are_refused():

@@ -15,6 +15,7 @@ from topology.checkpoints import Checkpoint, FolderStore, StoreError, load_newes
 from topology.checkpoints import saved_state as saving
 from topology.checkpoints.background import BackgroundWriter
 from topology.checkpoints.manifest import (
+    FORMAT_VERSION,
     MANIFEST,
     Manifest,
     SavedFile,
@@ -165,10 +166,10 @@ def test_manifest_reads_back():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda whole: whole | {"format": 9}, "has format 9, expected 1"),
+        (lambda whole: whole | {"format": 9}, f"has format 9, expected {FORMAT_VERSION}"),
         (lambda whole: whole | {"checksum": checksum(b"")}, "is damaged: its checksum differs"),
         (lambda whole: whole | {"checkpoint": whole["checkpoint"] | {"epoch": 4}}, "is damaged: its checksum differs"),
-        (lambda whole: {"format": 1}, "is no manifest of ours"),
+        (lambda whole: {"format": FORMAT_VERSION}, "is no manifest of ours"),
         (lambda whole: [], "is no manifest of ours"),
     ],
 )

@@ -12,7 +12,7 @@ from streams.errors import RunError, TaskFailedError
 from topology import TopologyBuilder
 from topology.conductor import Conductor
 from topology.messages import Report
-from topology.ray_runtime.actor import WorkerActor
+from topology.ray_runtime.actor import Prepared, WorkerActor
 from topology.ray_runtime.frames import (
     DATA,
     DRIVER,
@@ -48,10 +48,11 @@ class Workers:
         if self.driver is not None:
             self.driver.close()
         self.driver = Endpoint(HOST, TOKEN, generation, 1 << 20, DRIVER)
-        addresses = {i: actor.listen(HOST, TOKEN, generation)[0] for i, actor in enumerate(self.actors)}
+        assert all(actor.prepare({}) == Prepared() for actor in self.actors)
+        addresses = {i: actor.listen(HOST, TOKEN, generation) for i, actor in enumerate(self.actors)}
         for worker, actor in enumerate(self.actors):
             reached = {peer: addresses[peer] for peer in self.placement.peers(self.wiring, worker)}
-            assert actor.start({**reached, DRIVER: self.driver.address}, {}, False) is None
+            actor.start({**reached, DRIVER: self.driver.address}, False)
         self.driver.connect(addresses)
         return addresses
 
@@ -184,14 +185,13 @@ def test_failure_is_that_of_the_task(workers):
 
 
 def test_operator_that_cannot_open_is_named(workers):
-    """The start of a worker returns the task whose operator raised, and what it said."""
+    """What a worker answers names the task whose operator raised, and what it said."""
     builder = TopologyBuilder("fails")
     builder.spout("numbers", Numbers)
     builder.bolt("broken", CannotOpen).shuffle("numbers")
     made = workers(builder.build(), 1)
     made.driver = Endpoint(HOST, TOKEN, 1, 1 << 20, DRIVER)
-    made.actors[0].listen(HOST, TOKEN, 1)
-    task, failure = made.actors[0].start({DRIVER: made.driver.address}, {}, False)
+    task, failure = made.actors[0].prepare({}).failed
     assert made.wiring.tasks[task].name == "broken[0]"
     assert "no such index" in failure_error("broken[0]", -1, failure).details
 

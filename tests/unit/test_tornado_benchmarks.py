@@ -83,7 +83,7 @@ def test_tornado_measures_every_alternative(tiny):
     report = tornado.run(Options(queries=TINY.queries))
     named = [(row[0], row[1], row[2]) for row in report.rows]
     assert [("6ab", name, on) for name in tornado.ALTERNATIVES for on in ("local", "ray")] == named[:12]
-    assert {row[0] for row in report.rows} == {"6ab", "6c", "8a", "8b", "10"}
+    assert {row[0] for row in report.rows} == {"6ab", "6c", "8a", "8b", "8c", "10"}
     assert len(set(named)) == len(named)
     assert {goal.figure for goal in report.goals} <= set(report.figures)
     sent = {row[1]: float(row[-1]) for row in report.rows}

@@ -59,7 +59,7 @@ class Checkpoints:
         self._seconds = settings.EVERY_SECONDS if neither else settings.seconds
         self._last_at = clock()
         self._identity = identity_of(wiring.topology)
-        self._states: dict[int, bytes] = {}
+        self._states: dict[int, bytes | memoryview] = {}
         self._sinks: dict[str, Any] = {}
         self._complete = False
         self._store = store
@@ -124,7 +124,7 @@ class Checkpoints:
         """Take the state of a task of this process that has worked on the marked epoch."""
         self.hand_over(task.spec.id, *packed_state(task))
 
-    def hand_over(self, task: int, packed: bytes, positions: Mapping[str, int]) -> None:
+    def hand_over(self, task: int, packed: bytes | memoryview, positions: Mapping[str, int]) -> None:
         """Take a packed state, and how far a sink's file is written."""
         self._states[task] = packed
         if positions:

@@ -34,7 +34,7 @@ class Checkpoint:
     epoch: int
     identity: Mapping[str, Any]
     parallelism: Mapping[str, int]
-    states: Mapping[str, bytes]
+    states: Mapping[str, bytes | memoryview]
     driver: bytes
     sinks: Mapping[str, Any]
 
@@ -57,7 +57,7 @@ def save(store: Store, serial: int, checkpoint: Checkpoint, keep: int) -> Manife
     """Write a checkpoint, the manifest last; then remove all but the newest `keep`, and what never became one."""
     folder = folder_name(serial)
 
-    def written(name: str, data: bytes) -> SavedFile:
+    def written(name: str, data: bytes | memoryview) -> SavedFile:
         if len(data) > MAX_FILE_BYTES:
             raise StoreError(
                 f"{name} has {len(data):,} bytes, more than a checkpoint may hold ({MAX_FILE_BYTES:,}); use more tasks"

@@ -27,7 +27,7 @@ class Store(Protocol):
 
     url: str
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes | memoryview) -> None:
         """Write a file, whole or not at all, and durably; one of that name is replaced."""
 
     def read(self, name: str, most: int) -> bytes:
@@ -63,7 +63,7 @@ class FolderStore:
         self.url = str(folder)
         self._root = folder
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes | memoryview) -> None:
         """Write a file beside, bring it to the disk, and give it its name."""
         path = self._root / name
         partial = path.with_name(path.name + _PARTIAL)
@@ -113,7 +113,7 @@ class ArrowStore:
         self._filesystem = filesystem
         self._root = PurePosixPath(root)
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes | memoryview) -> None:
         """Write a file."""
         path = self._root / name
         with _told("write", f"{self.url}/{name}"):

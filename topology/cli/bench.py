@@ -11,6 +11,7 @@ from rich.table import Table
 
 from benchmarks import BENCHMARKS, Options, Report
 from streams.errors import DeclarationError, did_you_mean
+from topology.cli.logs import configure_logs
 
 __all__ = ["bench"]
 
@@ -37,6 +38,7 @@ def bench(
         raise DeclarationError(f"{found}; expected one of: {', '.join(BENCHMARKS)}")
     if data is not None and not data.is_file():
         raise DeclarationError(f"--data {data}: no such file")
+    configure_logs()
     module = importlib.import_module(BENCHMARKS[name][0])
     report: Report = module.run(Options(quick=quick, seed=seed, data=data, queries=queries, out=out))
     _print(report)

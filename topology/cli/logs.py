@@ -7,13 +7,14 @@ import structlog
 __all__ = ["configure_logs"]
 
 
-def configure_logs(as_json: bool) -> None:
-    """Send structlog's events to standard error."""
+def configure_logs(as_json: bool = False) -> None:
+    """Send structlog's events to standard error, but for what only helps to find a fault in this project."""
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
     structlog.configure(
         processors=[
+            _without_debug,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             renderer,
@@ -21,3 +22,10 @@ def configure_logs(as_json: bool) -> None:
         # Standard error as it is when something is said: a program may replace it after this.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
+
+
+def _without_debug(_logger: object, level: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Drop events of the level debug; as a processor, so that a test or a benchmark can still capture them."""
+    if level == "debug":
+        raise structlog.DropEvent
+    return event

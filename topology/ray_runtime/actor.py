@@ -4,10 +4,10 @@ The class is plain; `driver` applies ``ray.remote``.
 """
 
 import importlib
-import os
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 from partitioners.plan import Plan
 from partitioners.plan import unpack as unpack_plan
@@ -22,10 +22,23 @@ from topology.ray_runtime.worker_loop import WorkerLoop
 from topology.task import Task
 from topology.wiring import wire
 
-__all__ = ["WorkerActor"]
+__all__ = ["Prepared", "WorkerActor"]
 
 #: How long an operator may take to return from an epoch when its worker is to stop.
 STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What came of `WorkerActor.prepare`.
+
+    Attributes:
+        stuck: an operator of the earlier generation does not return from its epoch: only the end of the process helps.
+        failed: the task whose operator could not start, and what it raised.
+    """
+
+    stuck: bool = False
+    failed: tuple[int, Failure] | None = None
 
 
 class WorkerActor:
@@ -39,51 +52,52 @@ class WorkerActor:
         self._max_frame_bytes = topology.settings.limits.frame_bytes
         self._endpoint: Endpoint | None = None
         self._tasks: list[Task] = []
+        self._under_way: list[Message] = []
         self._loop: WorkerLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def listen(self, host: str, token: bytes, generation: int) -> tuple[Address, int] | None:
-        """Open a listener for a generation of the run, and forget an earlier one; return address and process id.
+    def prepare(self, states: Mapping[int, bytes]) -> Prepared:
+        """Forget an earlier generation of the run, make the tasks of a new one, and give them their states.
 
-        None where an operator of the earlier one does not return from its epoch: then only the end of the process helps.
+        Nobody else is needed for this, so those who live do it while others are still being replaced.
         """
+        self._under_way = []
         with self._lock:
             if not self._stop_loop():
-                return None
+                return Prepared(stuck=True)
             for task in self._tasks:
                 with suppress(Exception):  # of a generation that is over: nobody waits for it
                     task.operator.close()
             self._tasks = []
-            if self._endpoint is not None:
-                self._endpoint.close()
-            self._endpoint = Endpoint(host, token, generation, self._max_frame_bytes, self._worker)
-            return self._endpoint.address, os.getpid()
-
-    def start(
-        self, addresses: Mapping[int, Address], states: Mapping[int, bytes], save_start: bool
-    ) -> tuple[int, Failure] | None:
-        """Connect to the workers that get messages from here, make the tasks, give them their states, and work.
-
-        Return the task whose operator could not start, with what it raised; None where all could.
-        """
-        under_way: list[Message] = []
-        with self._lock:
-            assert self._endpoint is not None, "start before listen"
             for id_ in self._placement.workers[self._worker]:
                 try:
                     task = Task(self._wiring, self._wiring.tasks[id_], self._here)
                     self._tasks.append(task)
                     if id_ in states:
-                        under_way += task.restore(unpack_state(states[id_]))
+                        self._under_way += task.restore(unpack_state(states[id_]))
                 except Exception as error:  # the driver ends the run with its traceback
-                    return id_, describe_failure(self._wiring.tasks[id_].name, -1, error)
+                    return Prepared(failed=(id_, describe_failure(self._wiring.tasks[id_].name, -1, error)))
+            return Prepared()
+
+    def listen(self, host: str, token: bytes, generation: int) -> Address:
+        """Open a listener for a generation of the run, and return its address."""
+        with self._lock:
+            if self._endpoint is not None:
+                self._endpoint.close()
+            self._endpoint = Endpoint(host, token, generation, self._max_frame_bytes, self._worker)
+            return self._endpoint.address
+
+    def start(self, addresses: Mapping[int, Address], save_start: bool) -> None:
+        """Connect to the workers that get messages from here, and work."""
+        with self._lock:
+            assert self._endpoint is not None, "start before listen"
             self._endpoint.connect(addresses)
             self._loop = WorkerLoop(self._wiring, self._tasks, self._placement.worker_of, self._endpoint)
-            self._loop.prepare(under_way, save_start=save_start)
+            self._loop.prepare(self._under_way, save_start=save_start)
+            self._under_way = []
             self._thread = threading.Thread(target=self._loop.run, daemon=True, name=f"worker-{self._worker}")
             self._thread.start()
-            return None
 
     def fail(self, epochs: list[int]) -> None:
         """Tell the spouts which epochs were under way when the run failed."""

@@ -30,6 +30,11 @@ def node(_actor: Any = None) -> tuple[str, str]:
     return ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
 
 
+def process(actor: Any = None) -> tuple[str, str, int]:
+    """Return id and address of the node, and the number of the process there."""
+    return (*node(actor), os.getpid())
+
+
 def cpu_count() -> int:
     """Return how many CPUs the cluster has; one at least."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]

@@ -17,8 +17,8 @@ import structlog
 
 from partitioners.plan import pack as pack_plan
 from streams.errors import RunError
-from topology.ray_runtime.actor import WorkerActor
-from topology.ray_runtime.cluster import LOOPBACK, node, shipped
+from topology.ray_runtime.actor import Prepared, WorkerActor
+from topology.ray_runtime.cluster import LOOPBACK, node, process, shipped
 from topology.ray_runtime.frames import DRIVER, failure_error
 from topology.ray_runtime.placement import Placement
 from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint
@@ -62,6 +62,8 @@ class Fleet:
     def open(self, states: Mapping[int, bytes], *, save_start: bool) -> Endpoint:
         """Start a generation: all workers listen, then all of them connect, so that nobody calls before all are there.
 
+        Those who live are asked to take up their states before anybody waits for new ones, whose start takes seconds.
+
         Args:
             states: what tasks go on from, packed; none at the start of a run.
             save_start: workers hand over the states that they start with.
@@ -70,22 +72,21 @@ class Fleet:
         if not self._actors:
             self._actors = [self._make(worker) for worker in range(len(self.placement.workers))]
         self._generation += 1
-        nodes = self._get([actor.__ray_call__.remote(node) for actor in self._actors], seconds)
-        single = len({id_ for id_, _ in nodes} | {node()[0]}) == 1
+        preparing = [actor.prepare.remote(self._own(states, worker)) for worker, actor in enumerate(self._actors)]
+        processes = self._get([actor.__ray_call__.remote(process) for actor in self._actors], seconds)
+        self._pids = {worker: (id_, pid) for worker, (id_, _, pid) in enumerate(processes)}
+        self._check(self._get(preparing, seconds))
+        single = len({id_ for id_, _, _ in processes} | {node()[0]}) == 1
         token = secrets.token_bytes(TOKEN_BYTES)
         here = LOOPBACK if single else node()[1]
         endpoint = Endpoint(here, token, self._generation, self._settings.limits.frame_bytes, DRIVER)
         try:
             calls = [
                 actor.listen.remote(LOOPBACK if single else ip, token, self._generation)
-                for actor, (_, ip) in zip(self._actors, nodes, strict=True)
+                for actor, (_, ip, _) in zip(self._actors, processes, strict=True)
             ]
-            listening = self._get(calls, seconds)
-            if stuck := [worker for worker, answer in enumerate(listening) if answer is None]:
-                raise WorkerLostError(f"{self.names(stuck)}: an operator does not return from an epoch", stuck)
-            self._pids = {worker: (nodes[worker][0], pid) for worker, (_, pid) in enumerate(listening)}
-            addresses = {worker: address for worker, (address, _) in enumerate(listening)}
-            self._start(addresses, endpoint, states, save_start)
+            addresses = dict(enumerate(self._get(calls, seconds)))
+            self._start(addresses, endpoint, save_start)
             endpoint.connect(addresses)
             pids = {self.names([worker]): pid for worker, (_, pid) in self._pids.items()}
             log.debug("workers_started", generation=self._generation, processes=pids)
@@ -97,18 +98,25 @@ class Fleet:
             raise
         return endpoint
 
-    def _start(
-        self, addresses: Mapping[int, Address], endpoint: Endpoint, states: Mapping[int, bytes], save_start: bool
-    ) -> None:
+    def _own(self, states: Mapping[int, bytes], worker: int) -> dict[int, bytes]:
+        """Return those states that are of a worker's tasks."""
+        return {task: states[task] for task in self.placement.workers[worker] if task in states}
+
+    def _check(self, answers: Sequence[Prepared]) -> None:
+        """Raise unless all workers have their tasks."""
+        if stuck := [worker for worker, answer in enumerate(answers) if answer.stuck]:
+            raise WorkerLostError(f"{self.names(stuck)}: an operator does not return from an epoch", stuck)
+        for answer in answers:
+            if answer.failed is not None:
+                task, failure = answer.failed
+                raise failure_error(self.wiring.tasks[task].name, -1, failure)
+
+    def _start(self, addresses: Mapping[int, Address], endpoint: Endpoint, save_start: bool) -> None:
         started = []
         for worker, actor in enumerate(self._actors):
             peers = {peer: addresses[peer] for peer in self.placement.peers(self.wiring, worker)}
-            own = {task: states[task] for task in self.placement.workers[worker] if task in states}
-            started.append(actor.start.remote({**peers, DRIVER: endpoint.address}, own, save_start))
-        for failed in self._get(started, self._settings.ray.start_seconds):
-            if failed is not None:
-                task, failure = failed
-                raise failure_error(self.wiring.tasks[task].name, -1, failure)
+            started.append(actor.start.remote({**peers, DRIVER: endpoint.address}, save_start))
+        self._get(started, self._settings.ray.start_seconds)
 
     def _make(self, worker: int) -> Any:
         """Create a worker; on a cluster of several nodes they are spread over them."""

@@ -130,13 +130,13 @@ def pack_saved(task: int, packed: bytes, positions: Mapping[str, int]) -> Buffer
     return [_HEAD_SIZE.pack(len(head)), head, packed]
 
 
-def unpack_saved(frame: Frame) -> tuple[int, bytes, dict[str, int]]:
-    """Return the task, its packed state, and how far a sink's file is written."""
+def unpack_saved(frame: Frame) -> tuple[int, memoryview, dict[str, int]]:
+    """Return the task, its packed state where it lies in the frame, and how far a sink's file is written."""
     body = memoryview(frame.body)
     try:
         (size,) = _HEAD_SIZE.unpack_from(body)
         end = _HEAD_SIZE.size + size
         task, positions = msgpack.unpackb(body[_HEAD_SIZE.size : end])
-        return int(task), bytes(body[end:]), dict(positions)
+        return int(task), body[end:], dict(positions)
     except (struct.error, ValueError, TypeError, msgpack.UnpackException) as error:
         raise CodecError(f"a frame with a state that cannot be read: {error}") from error
