@@ -9,7 +9,7 @@ define TESTS
 	$(BIN)/python -m pytest -m '(ray or spark) and not nemesis'
 endef
 
-.PHONY: run test check nemesis simulate bench clean
+.PHONY: run test check nemesis simulate fuzz clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
@@ -36,6 +36,11 @@ nemesis: $(STAMP) ## the whole matrix of faults on Ray: processes and nodes kill
 SEEDS ?= 100
 simulate: $(STAMP) ## every topology under random faults, hotspots and schedules: so many seeds of each, on all cores
 	$(BIN)/python tests/simulate.py --seeds $(SEEDS)
+
+SECONDS ?= 60
+fuzz: $(STAMP) ## everything that takes bytes from outside, so many seconds each, guided by coverage
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	$(BIN)/python tests/fuzz.py --seconds $(SECONDS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

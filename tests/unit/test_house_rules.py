@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,11 @@ def test_nothing_shipped_unpickles():
         if re.search(r"^\s*(import|from) (c?pickle|cloudpickle|marshal)\b", p.read_text("utf-8"), re.M)
     ]
     assert found == []
+
+
+def test_what_make_installs_is_declared():
+    """An extra that nobody declares is passed over by pip with a mere warning, and what it should bring is missing."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    wanted = re.findall(r"'\.\[([a-z,]+)\]'", (ROOT / "Makefile").read_text("utf-8"))
+    assert wanted
+    assert {extra for extras in wanted for extra in extras.split(",")} <= set(declared)
