@@ -107,7 +107,8 @@ def grid_points(
                 for j in range(kw_off[i], kw_off[i + 1]):
                     part = _part(kw[j], parts, range_off[box], range_off[box + 1], range_start, range_part)
                     size = _visit(part_worker[part_off[box] + part], i, stamp, out, size)
-        out[off[i] : size].sort()
+        if size > off[i] + 1:
+            out[off[i] : size].sort()
         off[i + 1] = size
     return off, out[:size].copy()
 
@@ -175,6 +176,7 @@ def grid_regions(
                 next_y = min(next_y, boxes[box, 3] + 1)
                 x = boxes[box, 2] + 1
             y = next_y
-        out[off[i] : size].sort()
+        if size > off[i] + 1:
+            out[off[i] : size].sort()
         off[i + 1] = size
     return off, out[:size].copy()

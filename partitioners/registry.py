@@ -57,15 +57,26 @@ def _with_spare(build: Callable[[int], GridPlan], workers: int, spare: int) -> G
     return replace(build(workers - spare), workers=workers)
 
 
-def _kd(statistics: Statistics, workers: int, *, literal: bool = False, spare: int = 0) -> GridPlan:
-    """Build Tornado's plan; `literal` counts queries everywhere in Equation 1 (see `costs.cell_costs`)."""
+def _kd(
+    statistics: Statistics, workers: int, *, literal: bool = False, object_share: float = 0.5, spare: int = 0
+) -> GridPlan:
+    """Build Tornado's plan; `literal` counts queries everywhere in Equation 1 (see `costs.cell_costs`).
+
+    An object also costs what has nothing to do with queries: it is received, its words are looked up, its answer is
+    sent. `object_share` is how much of all cost that is; 0 is Equation 1 alone.
+    """
+    if not 0.0 <= object_share <= 1.0:
+        raise DeclarationError(f"object_share = {object_share}, expected a share from 0 to 1")
     costs = statistics.cell_cost
     if costs is None:
         most = _COUNTED_EVERYWHERE if literal else _COUNTED_HERE
         queries: QuerySample = statistics.queries.take(thinned(len(statistics.queries), most))
         costs = cell_costs(statistics.grid, statistics.objects, queries, here=not literal)
+    objects = statistics.objects_by_cell()
     if not costs.any():
-        costs = statistics.objects_by_cell()  # no query is known: balance objects
+        costs = objects  # no query is known: balance objects
+    elif objects.any():
+        costs = (1 - object_share) * costs + object_share * costs.sum() / objects.sum() * objects
     return _with_spare(lambda busy: kd_plan(statistics.grid, costs, busy), workers, spare)
 
 

@@ -239,13 +239,31 @@ def test_kd_plan_literal_and_local_costs_differ():
     objects = _objects(rng.random((400, 2)), [[0]] * 400)
     queries = _queries([(0, 0, 0.2, 0.2)] * 5, [[0]] * 5)
     statistics = _statistics(objects, queries)
-    local, literal = build_plan("kd", statistics, 4), build_plan("kd", statistics, 4, literal=True)
+    local = build_plan("kd", statistics, 4, object_share=0.0)
+    literal = build_plan("kd", statistics, 4, literal=True, object_share=0.0)
     assert (local.boxes[:, :2] < 4).all()
     assert not (literal.boxes[:, :2] < 4).all()
     assert local.cost.max() <= 1.3 * local.cost.mean()
     assert literal.cost.max() <= 1.2 * literal.cost.mean()
-    given = build_plan("kd", Statistics(statistics.grid, objects, queries, cell_cost=np.ones((16, 16))), 4)
-    assert given.cost.tolist() == [64.0] * 4
+    given = Statistics(statistics.grid, objects, queries, cell_cost=np.ones((16, 16)))
+    assert build_plan("kd", given, 4, object_share=0.0).cost.tolist() == [64.0] * 4
+
+
+def test_kd_plan_also_shares_out_the_objects_themselves():
+    """The larger their share of the cost, the more evenly objects are divided; the cost in all stays the same."""
+    rng = np.random.default_rng(6)
+    objects = _objects(rng.random((2_000, 2)), [[0]] * 2_000)
+    statistics = _statistics(objects, _queries([(0, 0, 0.2, 0.2)] * 5, [[0]] * 5))
+    plans = [build_plan("kd", statistics, 4, object_share=share) for share in (0.0, 0.5, 1.0)]
+    most = [
+        np.bincount(plan.route_points(objects.x, objects.y, objects.kw_off, objects.kw)[1], minlength=4).max()
+        for plan in plans
+    ]
+    assert most[0] > most[1] > most[2]
+    assert most[2] < 1.1 * 2_000 / 4
+    assert np.ptp([plan.cost.sum() for plan in plans]) < 1e-6 * plans[0].cost.sum()
+    with pytest.raises(DeclarationError, match="object_share = 1.5, expected a share from 0 to 1"):
+        build_plan("kd", statistics, 4, object_share=1.5)
 
 
 def test_dkm_sks_divides_near_subscriptions_and_spreads_them():
