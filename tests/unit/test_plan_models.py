@@ -262,7 +262,7 @@ def test_kd_plan_also_shares_out_the_objects_themselves():
     assert most[0] > most[1] > most[2]
     assert most[2] < 1.1 * 2_000 / 4
     assert np.ptp([plan.cost.sum() for plan in plans]) < 1e-6 * plans[0].cost.sum()
-    with pytest.raises(DeclarationError, match="object_share = 1.5, expected a share from 0 to 1"):
+    with pytest.raises(DeclarationError, match=r"object_share = 1\.5, expected a share from 0 to 1"):
         build_plan("kd", statistics, 4, object_share=1.5)
 
 
