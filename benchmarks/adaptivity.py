@@ -41,9 +41,9 @@ class Borne:
         peak: the largest cost of an evaluator in each of these epochs, added up.
         moving_cost: the longest epoch of the hotspot in which queries moved, over the median epoch before the plan
             first changed; the length is the largest cost of an evaluator plus the queries that it gave and took.
-        moving_busy: the longest such epoch by the processor time of the slowest router or evaluator, over the median of
-            all epochs of the hotspot.
-        settled_cost: the longest such epoch by cost, over the median of all epochs of the hotspot.
+        moving_busy: the same by the processor time of the slowest router or evaluator.
+        settled_cost, settled_busy: the longest such epoch over the median of all epochs of the hotspot, most of which are
+            those of a plan that has adapted.
         deciding_ms: the longest time that the balancer worked on an epoch.
     """
 
@@ -52,6 +52,7 @@ class Borne:
     moving_cost: float
     moving_busy: float
     settled_cost: float
+    settled_busy: float
     deciding_ms: float
 
 
@@ -72,8 +73,9 @@ def borne(observed: Observed, hotspot: Hotspot) -> Borne:
         efficiency=float(late.sum() / (late.shape[1] * late.max(1).sum())),
         peak=float(late.max(1).sum()),
         moving_cost=longest(work, work[before]),
-        moving_busy=longest(busy, busy),
+        moving_busy=longest(busy, busy[before]),
         settled_cost=longest(work, work),
+        settled_busy=longest(busy, busy),
         deciding_ms=float(observed.deciding_ms[hot].max(initial=0.0)),
     )
 
@@ -98,9 +100,10 @@ def run(options: Options) -> Report:
         f"{figures['centralised_bytes']:,.0f} as cells ({ratio:,.0f} x)"
     )
     notes.append(
-        f"the longest epoch in which queries moved: {figures['moving_over_usual_cost']:.2f} x the median before, "
-        f"{figures['moving_over_settled_cost']:.2f} x the median of the whole hotspot; the balancer decided for up to "
-        f"{figures['deciding_ms']:.0f} ms, for which no object waits"
+        f"the longest epoch in which queries moved, by cost and by processor time: "
+        f"{figures['moving_over_usual_cost']:.2f} and {figures['moving_over_usual_busy']:.2f} x the median of the hotspot "
+        f"before the plan changed, {figures['moving_over_settled_cost']:.2f} and {figures['moving_over_settled_busy']:.2f} x "
+        f"that of the whole hotspot; the balancer decided for up to {figures['deciding_ms']:.0f} ms, for which no object waits"
     )
     worst = min(value for name, value in figures.items() if name.startswith("adaptive_efficiency"))
     figures["adaptive_efficiency_worst"] = worst
@@ -160,6 +163,7 @@ def _measure_factor(
         figures[f"moving_over_usual_{name}"] = max(ratio, figures.get(f"moving_over_usual_{name}", 0.0))
     for figure, value in (
         ("moving_over_settled_cost", found["adaptive"].settled_cost),
+        ("moving_over_settled_busy", found["adaptive"].settled_busy),
         ("deciding_ms", found["adaptive"].deciding_ms),
     ):
         figures[figure] = max(value, figures.get(figure, 0.0))

@@ -8,6 +8,7 @@ sends them, objects still where the old one does, and evaluators copy to each ot
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from partitioners.columns import Csr
@@ -46,6 +47,12 @@ def orders_of(batches: Iterable[TupleBatch]) -> list[Order]:
     return [Order(kind, worker, payload[0]) for batch in batches for kind, worker, payload in batch.rows()]
 
 
+@lru_cache(maxsize=2)
+def _unpacked(payload: bytes) -> Plan:
+    """Return the plan of an order; all tasks of a process share it, since a plan never changes and has a large table."""
+    return unpack(payload, "the plan of a balancer")
+
+
 class PlanSchedule:
     """The plan in force, and the next one while it is prepared.
 
@@ -61,7 +68,7 @@ class PlanSchedule:
     def follow(self, order: Order) -> None:
         """Take an order that changes the plan; others change nothing."""
         if order.kind == "prepare":
-            self.next = unpack(order.payload, "the plan of a balancer")
+            self.next = _unpacked(order.payload)
         elif order.kind == "switch":
             assert self.next is not None, "switched without a plan"
             self.plan, self.next = self.next, None

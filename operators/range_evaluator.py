@@ -51,9 +51,9 @@ class RangeEvaluator(Bolt):
     plan_streams: ClassVar = frozenset({"statistics", "replies", "transfer", "summary"})
 
     index: str = "kag"
-    transfer_queries: int = 5_000
+    transfer_queries: int = 3_000
     statistics: str = "summaries"
-    knots: int = 16
+    knots: int = 64
 
     def __post_init__(self) -> None:
         if self.index not in INDEXES:

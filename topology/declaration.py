@@ -88,14 +88,23 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class PartitionerSettings:
-    """The plan that a topology asks for: which partitioner, on how fine a grid, with which options of its own."""
+    """The plan that a topology asks for.
+
+    Attributes:
+        kind: which partitioner.
+        side: how fine a grid it looks at, in cells.
+        sample: so many objects, and queries, at the start of the input are looked at.
+        options: of the partitioner's own.
+    """
 
     kind: str
     side: int = 1_000
+    sample: int = 50_000
     options: Any = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _at_least("side", self.side, 1)
+        _at_least("sample", self.sample, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,6 @@ from topology.plan_request import EVALUATOR, is_automatic, needs_plan, plan_path
 
 __all__ = ["plan_of"]
 
-SAMPLE_OBJECTS, SAMPLE_QUERIES = 50_000, 50_000
-
 
 def plan_of(topology: Topology) -> Plan | None:
     """Return the plan that the routers follow, or None where no operator needs one."""
@@ -42,8 +40,8 @@ def _built(topology: Topology, workers: int) -> Plan:
     assert asked is not None
     objects, queries = read_input(topology)
     statistics = Statistics.of_batches(
-        ObjectBatch.concat([ObjectBatch.empty(), *_first(objects, SAMPLE_OBJECTS)]),
-        QueryBatch.concat([QueryBatch.empty(), *_first(queries, SAMPLE_QUERIES)]),
+        ObjectBatch.concat([ObjectBatch.empty(), *_first(objects, asked.sample)]),
+        QueryBatch.concat([QueryBatch.empty(), *_first(queries, asked.sample)]),
         topology.settings.space,
         metric=topology.settings.metric,
         side=asked.side,

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 #: Knots of an axis, unless told otherwise, and at most.
-KNOTS = 16
+KNOTS = 64
 MAX_KNOTS = 1024
 
 
@@ -189,5 +189,11 @@ def _knots(sums: BandSums, axis: int, count: int) -> tuple[Knot, ...]:
     else:
         marks = -(-sums.cost * np.arange(1, count + 1) // (count + 1))
         places = np.unique(np.minimum(np.searchsorted(low, marks), len(low) - 1))
-    splits = [split_at(sums, axis, sums.box[axis] + place) for place in places.tolist()]
-    return tuple(Knot(split.position, split.low_cost, split.low_queries, split.high_queries) for split in splits)
+    costs, started, ended = sums.costs[axis], sums.started[axis], sums.ended[axis]
+    columns = (
+        sums.box[axis] + places,
+        costs[places + 1],
+        started[places + 1] - ended[0],
+        started[-1] - ended[places + 1],
+    )
+    return tuple(Knot(*row) for row in np.column_stack(columns).tolist())

@@ -66,7 +66,8 @@ def summaries_from_batch(batch: TupleBatch) -> tuple[EvaluatorSummary, ...]:
         if any(not 0 <= side < len(_SIDES) for _, side, _, _ in corners):
             raise InputError("summaries of evaluators name a side that there is not; the sender is of another release")
         x, y = (
-            tuple(Knot(*numbers.take(4).tolist()) for _ in range(numbers.count(MAX_KNOTS, "knots"))) for _ in range(2)
+            tuple(Knot(*row) for row in numbers.take(4 * numbers.count(MAX_KNOTS, "knots")).reshape(-1, 4).tolist())
+            for _ in range(2)
         )
         shifts = tuple(CornerShift(taker, _SIDES[side], moved, held) for taker, side, moved, held in corners)
         found.append(EvaluatorSummary(worker, version, cost, queries, split, shifts, (x, y)))

@@ -58,7 +58,7 @@ def test_borne_is_what_the_definitions_say():
     found = adaptivity.borne(hotspot_stream.Observed(summary, cost, moved, busy, np.full((26, 1), 4.0)), hotspot)
     assert found.efficiency == pytest.approx((2 * 40 + 2 * 20) / (2 * (30 + 30 + 10 + 10)))
     assert found.moving_cost == pytest.approx(45 / 30)
-    assert found.moving_busy == pytest.approx(2.5)
+    assert found.moving_busy == found.settled_busy == pytest.approx(2.5)
     assert found.deciding_ms == 4.0
 
 
