@@ -228,10 +228,8 @@ def test_results_are_exact_whatever_is_lost(tmp_path, monkeypatch, cluster, neme
         return [raylet, *pids]
 
     def kill(runtime):
-        if added is None:
-            signal_all(find(runtime), signal.SIGKILL)
-        else:
-            find(runtime)
+        signal_all(find(runtime), signal.SIGKILL)  # of a machine that is gone no process goes on
+        if added is not None:
             cluster.remove_node(added, allow_graceful=False)
 
     pause = Pause(monkeypatch, find) if fault == "pause" else None
