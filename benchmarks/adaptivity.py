@@ -119,6 +119,7 @@ def run(options: Options) -> Report:
             Goal("centralised_over_distributed_bytes", at_least=50.0),
             Goal("moving_over_usual_cost", at_most=2.0),
             Goal("moving_over_usual_busy", at_most=2.0),
+            Goal("moving_over_settled_busy", at_most=2.0),
         ],
         columns=("factor", "setup", "efficiency", "largest cost", "moves", "moved", "moving"),
         rows=rows,
