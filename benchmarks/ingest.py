@@ -26,12 +26,12 @@ from benchmarks.report import Goal, Options, Report
 from streams.batches import MatchBatch
 from streams.columns import Ids
 from streams.errors import InputError
+from streams.files.object_files import ObjectChunk, read_objects
+from streams.files.query_files import read_queries
+from streams.files.query_ledger import QueryLedger
+from streams.files.query_records import QueryRules, read_query
+from streams.files.result_lines import result_lines
 from streams.geometry import Rect
-from streams.object_files import ObjectChunk, read_objects
-from streams.query_files import read_queries
-from streams.query_ledger import QueryLedger
-from streams.query_records import QueryRules, read_query
-from streams.result_lines import result_lines
 from streams.tokens import tokenise
 from streams.vocabulary import Encoder, Vocabulary
 

@@ -22,8 +22,8 @@ from benchmarks.report import Goal, Options, Report
 from benchmarks.tornado_stream import Workload, matches_by_batch, objects_of, queries_of
 from benchmarks.tornado_topology import Setup, plan_from_start, tornado_topology
 from operators import Emitter, Epoch, Inputs, Spout, TaskContext
-from partitioners.plan import Plan
-from partitioners.plan import pack as pack_plan
+from partitioners.plans.plan import Plan
+from partitioners.plans.plan import pack as pack_plan
 from streams.batches import ObjectBatch, QueryBatch, batch_fields
 from streams.errors import RunError
 from topology import Topology

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Goal, Options, Report
 from benchmarks.synthetic_stream import synthetic_objects
-from partitioners.a_grid import AGrid
-from partitioners.fine_grid import DEFAULT_SIDE, FineGrid
-from partitioners.kd_decomposition import kd_decomposition
-from partitioners.plain_grid import PlainGrid
-from partitioners.r_tree import RTree
-from partitioners.range_routing import RangeRouter
+from partitioners.builders.kd_decomposition import kd_decomposition
+from partitioners.grids.a_grid import AGrid
+from partitioners.grids.fine_grid import DEFAULT_SIDE, FineGrid
+from partitioners.grids.plain_grid import PlainGrid
+from partitioners.grids.r_tree import RTree
+from partitioners.grids.range_routing import RangeRouter
 from streams.errors import RunError
 from streams.geometry import Rect
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from operators import Spout
-from partitioners.plan import Plan, save
-from partitioners.registry import build_plan
-from partitioners.statistics import Statistics
+from partitioners.builders.registry import build_plan
+from partitioners.costs.statistics import Statistics
+from partitioners.plans.plan import Plan, save
 from streams.batches import ObjectBatch, QueryBatch
 from streams.geometry import Rect
 from topology import Topology, TopologyBuilder

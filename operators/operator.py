@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from operators.redistribution import Division
-from partitioners.plan import Plan
+from partitioners.plans.plan import Plan
 from streams.batches import Batch, TupleBatch, tuple_rows
 from streams.errors import DeclarationError
+from streams.files.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.geometry import Metric, Rect
 from streams.injection import Injection
-from streams.read_limits import DEFAULT_LIMITS, ReadLimits
 
 __all__ = ["Bolt", "Emitter", "Epoch", "Inputs", "Spout", "TaskContext", "Tuple"]
 

@@ -4,18 +4,18 @@ A builder looks at `Statistics` (bounded samples, counts by cell) and returns an
 a file and ask for the workers of objects and queries. `PARTITIONERS` names the builders of all five papers.
 """
 
-from partitioners.allocation import greedy, greedy_in_order, imbalance, karmarkar_karp, loads, matching
-from partitioners.assignment_plan import AssignmentPlan
-from partitioners.broadcast import HashPlan, ReplicatePlan
-from partitioners.fine_grid import FineGrid
-from partitioners.grid_plan import GridPlan
-from partitioners.keyword_first import KeywordFirstPlan
-from partitioners.keyword_partition import loose_prefixes
-from partitioners.meeting import first_meeting, route_objects, route_queries
-from partitioners.plan import Plan, load, save
-from partitioners.qt_tree import QtTreePlan
-from partitioners.registry import PARTITIONERS, Partitioner, build_plan
-from partitioners.statistics import ObjectSample, QuerySample, Statistics
+from partitioners.builders.keyword_partition import loose_prefixes
+from partitioners.builders.registry import PARTITIONERS, Partitioner, build_plan
+from partitioners.costs.allocation import greedy, greedy_in_order, imbalance, karmarkar_karp, loads, matching
+from partitioners.costs.statistics import ObjectSample, QuerySample, Statistics
+from partitioners.grids.fine_grid import FineGrid
+from partitioners.plans.assignment_plan import AssignmentPlan
+from partitioners.plans.broadcast import HashPlan, ReplicatePlan
+from partitioners.plans.grid_plan import GridPlan
+from partitioners.plans.keyword_first import KeywordFirstPlan
+from partitioners.plans.meeting import first_meeting, route_objects, route_queries
+from partitioners.plans.plan import Plan, load, save
+from partitioners.plans.qt_tree import QtTreePlan
 
 __all__ = [
     "PARTITIONERS",

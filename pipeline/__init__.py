@@ -4,8 +4,8 @@
                                 |-> workload, moving_workload -> query files, streams of dynamic objects
                                 |-> build_plan (with query files) -> plan file -> the routers of the online plane
 
-The online plane reads what is written here through `streams.prepared` and `partitioners.plan`, and never needs Spark.
-Only counts, vocabularies and samples of bounded size pass through the driver. Spark itself is imported when a function
+The online plane reads what is written here through `streams.files.prepared` and `partitioners.plans.plan`; it never needs
+Spark. Only counts, vocabularies and samples of bounded size pass through the driver. Spark itself is imported when a function
 first needs it, so that pure functions of this package (`pipeline.workloads`, `pipeline.plots`) work without.
 """
 

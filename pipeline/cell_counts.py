@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from partitioners.fine_grid import FineGrid
+from partitioners.grids.fine_grid import FineGrid
 from pipeline.prepared_rows import source_objects
 from streams.columns import Ints
 

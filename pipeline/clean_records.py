@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.words import separated
-from streams.prepared import REJECTS, VOCABULARY
+from streams.files.prepared import REJECTS, VOCABULARY
 
 __all__ = ["PLACE", "RecordFacts", "deduplicated", "record_facts", "write_rejects", "write_vocabulary"]
 

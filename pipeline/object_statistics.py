@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from partitioners.fine_grid import DEFAULT_SIDE, FineGrid
+from partitioners.grids.fine_grid import DEFAULT_SIDE, FineGrid
 from pipeline.cell_counts import WHOLE_CELL, cell_keyword_counts, counts_of
 from pipeline.prepared_rows import numbered_rows
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from streams.columns import Ints
 from streams.errors import InputError
+from streams.files.prepared import Manifest, load_manifest
 from streams.geometry import Rect
-from streams.prepared import Manifest, load_manifest
 
 __all__ = ["KEYWORD_SIDE", "ObjectStatistics", "load_object_statistics", "object_statistics"]
 

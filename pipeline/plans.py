@@ -16,21 +16,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from partitioners.costs import cell_costs
-from partitioners.fine_grid import DEFAULT_SIDE, FineGrid
-from partitioners.initial_objects import MAX_INITIAL_OBJECTS
-from partitioners.plan import Plan, save
-from partitioners.registry import PARTITIONERS
-from partitioners.registry import build_plan as build_from
-from partitioners.statistics import ObjectSample, QuerySample, Statistics, thinned
+from partitioners.builders.registry import PARTITIONERS
+from partitioners.builders.registry import build_plan as build_from
+from partitioners.costs.cell_costs import cell_costs
+from partitioners.costs.initial_objects import MAX_INITIAL_OBJECTS
+from partitioners.costs.statistics import ObjectSample, QuerySample, Statistics, thinned
+from partitioners.grids.fine_grid import DEFAULT_SIDE, FineGrid
+from partitioners.plans.plan import Plan, save
 from pipeline.inputs import find_inputs
 from pipeline.prepared_rows import collected_rows, numbered_rows, source_objects
 from pipeline.query_tables import INITIAL_OBJECTS, QUERY_DDL, QueryReading, initial_objects, query_sample, query_table
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from streams.columns import csr_concat
 from streams.errors import DeclarationError, InputError, did_you_mean
+from streams.files.prepared import Manifest, load_manifest, load_vocabulary
 from streams.geometry import METRICS, Metric
-from streams.prepared import Manifest, load_manifest, load_vocabulary
 
 __all__ = ["MAX_OBJECTS", "MAX_QUERIES", "BuiltPlan", "Gathered", "build_plan", "gather_statistics"]
 
@@ -80,7 +80,7 @@ def build_plan(
     master: str = DEFAULT_MASTER,
     progress: Progress = silent,
 ) -> BuiltPlan:
-    """Build the plan of a partitioner (`partitioners.registry.PARTITIONERS`) and write it to a file.
+    """Build the plan of a partitioner (`partitioners.builders.registry.PARTITIONERS`) and write it to a file.
 
     Args:
         kind: the partitioner's name.

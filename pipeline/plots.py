@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from partitioners.assignment_plan import AssignmentPlan
-from partitioners.fine_grid import FineGrid
-from partitioners.grid_plan import GridPlan
-from partitioners.keyword_first import KeywordFirstPlan
-from partitioners.plan import Plan, load
-from partitioners.qt_tree import QtTreePlan
+from partitioners.grids.fine_grid import FineGrid
+from partitioners.plans.assignment_plan import AssignmentPlan
+from partitioners.plans.grid_plan import GridPlan
+from partitioners.plans.keyword_first import KeywordFirstPlan
+from partitioners.plans.plan import Plan, load
+from partitioners.plans.qt_tree import QtTreePlan
 from streams.errors import DeclarationError, InputError
+from streams.files.prepared import object_paths
 from streams.geometry import Rect
-from streams.prepared import object_paths
 
 __all__ = ["Area", "object_heat", "plan_areas", "plot_plan", "plot_summary"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipeline.workloads import SourceObjects
 from streams.columns import Ints
 from streams.errors import DeclarationError, InputError
-from streams.prepared import load_manifest, object_paths
+from streams.files.prepared import load_manifest, object_paths
 
 __all__ = ["MAX_COLLECTED", "collected_rows", "numbered_rows", "picked_rows", "source_objects"]
 

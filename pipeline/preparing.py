@@ -1,4 +1,4 @@
-"""Raw files to a prepared data set (`streams.prepared`), on Spark.
+"""Raw files to a prepared data set (`streams.files.prepared`), on Spark.
 
 Clean and tokenise once into a work folder; find duplicates over identifiers and places alone; count document frequencies;
 then number the words, sort by time and write. Objects never pass through the driver, only counts and the vocabulary do.
@@ -21,8 +21,8 @@ from pipeline.records import RawTable, raw_records
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from pipeline.task_files import write_by_tasks
 from streams.errors import DeclarationError, InputError, RunError, WaterspoutError
+from streams.files.prepared import MANIFEST, OBJECTS, REJECTS, Manifest, ObjectFile, save_manifest
 from streams.geometry import Rect
-from streams.prepared import MANIFEST, OBJECTS, REJECTS, Manifest, ObjectFile, save_manifest
 
 __all__ = ["DEFAULT_RATE", "MAX_WORDS", "prepare"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.fine_grid import FineGrid
+from partitioners.grids.fine_grid import FineGrid
 from streams.columns import Ints
 from streams.errors import DeclarationError
 from streams.geometry import Rect

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from partitioners.query_distribution import SKQ, SRQ
+from partitioners.costs.query_distribution import SKQ, SRQ
 from pipeline.prepared_rows import numbered_rows, source_objects
 from pipeline.quadtree_counts import Notes, noted, tree_grid
 from pipeline.query_statistics import DEFAULT_DEPTH, KEYWORD, LENGTH, QUERIES, WINDOW, QueryStatistics

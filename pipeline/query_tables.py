@@ -1,7 +1,7 @@
 """Query files as a Spark table of columns, with the bounds of what can matter to each query.
 
-Lines are read by `streams.query_columns`, so a query means here what it means online. The bounds of a kNN query enclose its
-ball B(s): the distance to its kth nearest match in O_init (DkM-SKS, Section 3.2; SSTD's search region, Section 4.1.1).
+Lines are read by `streams.files.query_columns`, so a query means here what it means online. The bounds of a kNN query enclose
+its ball B(s): the distance to its kth nearest match in O_init (DkM-SKS, Section 3.2; SSTD's search region, Section 4.1.1).
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,19 +13,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from partitioners.initial_objects import MAX_INITIAL_OBJECTS, InitialObjects
-from partitioners.statistics import QuerySample
-from partitioners.subscription_costs import ball_rects
+from partitioners.costs.initial_objects import MAX_INITIAL_OBJECTS, InitialObjects
+from partitioners.costs.statistics import QuerySample
+from partitioners.costs.subscription_costs import ball_rects
 from pipeline.inputs import find_inputs
 from pipeline.prepared_rows import numbered_rows, source_objects
 from pipeline.split_rows import SplitRows
 from streams.batches import FOREVER, OP_REGISTER, TYPE_KNN, TYPE_TOPK, QueryBatch
 from streams.errors import DeclarationError, InputError
-from streams.file_blocks import DEFAULT_LIMITS, RecordBlock
+from streams.files.file_blocks import DEFAULT_LIMITS, RecordBlock
+from streams.files.prepared import load_manifest
+from streams.files.query_columns import json_queries
+from streams.files.query_records import QueryRules
 from streams.geometry import REGION_RECT, Metric, Rect, region_bounds
-from streams.prepared import load_manifest
-from streams.query_columns import json_queries
-from streams.query_records import QueryRules
 from streams.vocabulary import Encoder, Vocabulary
 
 __all__ = ["INITIAL_OBJECTS", "QUERY_DDL", "QueryReading", "initial_objects", "query_sample", "query_table"]
@@ -53,7 +53,7 @@ class QueryReading:
 def initial_objects(spark: Any, data: str | Path, at_most: int = INITIAL_OBJECTS) -> InitialObjects:
     """Return O_init, the first objects of a prepared data set, as postings.
 
-    They are brought to the driver, at most `partitioners.initial_objects.MAX_INITIAL_OBJECTS`, and shared with all
+    They are brought to the driver, at most `partitioners.costs.initial_objects.MAX_INITIAL_OBJECTS`, and shared with all
     workers: nearest neighbours are found in all of them at once, and a million objects are about 400 MB of postings.
     """
     if not 1 <= at_most <= MAX_INITIAL_OBJECTS:

@@ -19,7 +19,7 @@ from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from pipeline.workload_spec import WorkloadSpec
 from pipeline.workloads import BLOCK, Setting, blocks_of, draw_queries, draw_rows
 from streams.errors import DeclarationError, InputError
-from streams.prepared import load_manifest, load_vocabulary
+from streams.files.prepared import load_manifest, load_vocabulary
 
 __all__ = ["moving_workload", "workload"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streams.columns import Ints, Offsets
 from streams.errors import InputError, RunError
-from streams.read_limits import DEFAULT_LIMITS
+from streams.files.read_limits import DEFAULT_LIMITS
 from streams.tokens import is_keyword
 from streams.word_table import WordTable, distinct_rows
 

@@ -9,7 +9,7 @@ from unittest import mock
 import pyarrow.parquet as pq
 from range_inputs import write_inputs
 
-from streams.result_files import read_results
+from streams.files.result_files import read_results
 from topology import TopologyBuilder, run
 from topology.checkpoints import FolderStore
 from topology.checkpoints.background import BackgroundWriter

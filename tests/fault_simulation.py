@@ -18,7 +18,7 @@ from crashes import saving_topology, written_at_once
 from range_inputs import write_inputs, write_lines
 
 from streams.comparison import compare, explain
-from streams.result_files import read_results
+from streams.files.result_files import read_results
 from streams.vocabulary import Encoder
 from topology import load_topology, run
 from topology.amendments import with_results, with_source

@@ -43,15 +43,15 @@ def targets():
     import numpy as np
 
     from partitioners import FineGrid, GridPlan
-    from partitioners.plan import pack, unpack
+    from partitioners.plans.plan import pack, unpack
     from streams.batches import ObjectBatch, TupleBatch
     from streams.codec import decode, encode
     from streams.columns import Ids
+    from streams.files.object_files import read_objects
+    from streams.files.query_files import read_queries
+    from streams.files.query_ledger import QueryLedger
+    from streams.files.read_limits import ReadLimits
     from streams.geometry import Rect
-    from streams.object_files import read_objects
-    from streams.query_files import read_queries
-    from streams.query_ledger import QueryLedger
-    from streams.read_limits import ReadLimits
     from streams.state import pack_state, unpack_state
     from streams.vocabulary import Encoder
     from topology.toml import parse_topology

@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from operators.balancing.registry import policy_of
+from operators.balancing.tornado import BorderShift, SplitMerge, SplitOff, apply, shift_position
+from operators.balancing.tornado.partitions import Partitions
+from operators.balancing.tornado.random_moves import decide_at_random
+from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.summaries import summarize
 from operators.indexes import Load
-from operators.rebalancing import BorderShift, PolicySettings, SplitMerge, SplitOff, apply, shift_position
-from operators.rebalancing.partitions import Partitions
-from operators.rebalancing.random_moves import decide_at_random
-from operators.rebalancing.registry import policy_of
-from operators.rebalancing.summaries import summarize
 from partitioners import FineGrid, GridPlan
 from streams.geometry import Rect
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from streams.errors import DeclarationError
+from streams.files.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.geometry import Metric, Rect
 from streams.injection import Injection
-from streams.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.window import Window
 from topology.faults import Fault
 
@@ -61,7 +61,7 @@ class Limits:
         drain_epochs: how many epochs feedback may go on after the input has ended.
         collected: how many results a collecting sink keeps.
 
-    The others are those of `streams.read_limits.ReadLimits`.
+    The others are those of `streams.files.read_limits.ReadLimits`.
     """
 
     frame_bytes: int = 1 << 30

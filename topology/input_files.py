@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from operators.injected_input import InjectedQueries, injected_objects
-from streams.object_files import read_objects
-from streams.prepared import load_vocabulary
-from streams.query_files import read_queries
-from streams.query_ledger import QueryLedger
+from operators.spouts.injected_input import InjectedQueries, injected_objects
+from streams.files.object_files import read_objects
+from streams.files.prepared import load_vocabulary
+from streams.files.query_files import read_queries
+from streams.files.query_ledger import QueryLedger
 from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of
 from topology.declaration import Topology

@@ -39,7 +39,7 @@ def plan_problems(topology: Topology) -> Iterator[DeclarationError]:
     """Yield what is wrong with the plan that a topology asks for."""
     if not needs_plan(topology):
         return
-    from partitioners.registry import PARTITIONERS  # with all their kernels: only where a plan is asked for
+    from partitioners.builders.registry import PARTITIONERS  # with all their kernels: only where a plan is asked for
 
     asked = topology.settings.partitioner
     if not any(c.name == EVALUATOR for c in topology.components):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from partitioners.plan import Plan
+from partitioners.plans.plan import Plan
 from streams.batches import ObjectBatch, QueryBatch
 from streams.errors import DeclarationError
 from topology.declaration import Topology
@@ -17,8 +17,8 @@ def plan_of(topology: Topology) -> Plan | None:
     """Return the plan that the routers follow, or None where no operator needs one."""
     if not needs_plan(topology):
         return None
-    import partitioners.registry  # noqa: F401  # makes all classes of plans known; with their kernels, so not earlier
-    from partitioners.plan import load
+    import partitioners.builders.registry  # noqa: F401  # makes all classes of plans known; with their kernels, so not earlier
+    from partitioners.plans.plan import load
 
     settings = topology.settings
     workers = topology.component(EVALUATOR).parallelism
@@ -33,8 +33,8 @@ def plan_of(topology: Topology) -> Plan | None:
 
 
 def _built(topology: Topology, workers: int) -> Plan:
-    from partitioners.registry import build_plan
-    from partitioners.statistics import Statistics
+    from partitioners.builders.registry import build_plan
+    from partitioners.costs.statistics import Statistics
 
     asked = topology.settings.partitioner
     assert asked is not None

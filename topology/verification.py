@@ -5,11 +5,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from operators.injected_input import whole_objects, whole_queries
+from operators.spouts.injected_input import whole_objects, whole_queries
 from streams.batches import Batch
 from streams.comparison import Comparison, compare
+from streams.files.result_files import result_lines
 from streams.oracle import Oracle
-from streams.result_files import result_lines
 from streams.vocabulary import Encoder
 from topology.amendments import result_sink, source_of, with_listener
 from topology.declaration import Topology

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from partitioners.plan import Plan
+from partitioners.plans.plan import Plan
 from streams.errors import DeclarationError
 from topology.declaration import Component, Input, Topology
 from topology.references import resolve

@@ -6,7 +6,7 @@ baseline of Tornado and PS2Stream), KAG (a grid of its own for every keyword, th
 All give the same answers.
 """
 
-from operators.indexes.range_index import CellRange, Cost, Load, Matches, RangeIndex
-from operators.indexes.registry import INDEXES, make_range_index
+from operators.indexes.range.range_index import CellRange, Cost, Load, Matches, RangeIndex
+from operators.indexes.range.registry import INDEXES, make_range_index
 
 __all__ = ["INDEXES", "CellRange", "Cost", "Load", "Matches", "RangeIndex", "make_range_index"]

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from range_model import PlainIndex, PlainObject, PlainQuery, object_batch, pairs_of, query_batch
 
 from benchmarks.range_index import _from_file
-from operators.indexes import INDEXES, CellRange, expiry, keyed_lists, make_range_index, standing_index
+from operators.indexes import INDEXES, CellRange, make_range_index
+from operators.indexes.core import expiry
+from operators.indexes.range import keyed_lists, standing_index
 from streams.batches import FOREVER, OP_DELETE, OP_UNREGISTER
 from streams.codec import decode, encode
 from streams.errors import DeclarationError, InputError

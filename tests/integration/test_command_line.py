@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from range_inputs import write_inputs, write_lines
 
-from streams.result_files import read_results
+from streams.files.result_files import read_results
 from topology.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -155,7 +155,7 @@ def test_validate_starts_nothing_and_says_so(waterspout):
 def test_verify_finds_a_difference_and_exits_1(waterspout, small, tmp_path):
     """A topology whose evaluator loses results is found out."""
     (tmp_path / "lossy.py").write_text(
-        "from operators.range_evaluator import RangeEvaluator\n"
+        "from operators.evaluation.range_evaluator import RangeEvaluator\n"
         "class Lossy(RangeEvaluator):\n"
         "    def _match(self, objects, emit):\n"
         "        super()._match(objects.slice(1, len(objects)), emit)\n",

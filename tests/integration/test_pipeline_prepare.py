@@ -11,8 +11,8 @@ from pipeline_reference import csv_bytes, expected, raw_rows, write_csv, write_j
 from pipeline.preparing import prepare
 from pipeline.session import spark_session
 from streams.errors import DeclarationError, InputError
+from streams.files.prepared import load_manifest, load_vocabulary, object_paths
 from streams.geometry import Rect
-from streams.prepared import load_manifest, load_vocabulary, object_paths
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

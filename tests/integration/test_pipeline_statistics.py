@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from pipeline_reference import raw_rows, write_csv
 
-from partitioners.costs import cell_costs
-from partitioners.plan import load
-from partitioners.query_distribution import SKQ, SRQ
-from partitioners.statistics import Statistics
+from partitioners.costs.cell_costs import cell_costs
+from partitioners.costs.query_distribution import SKQ, SRQ
+from partitioners.costs.statistics import Statistics
+from partitioners.plans.plan import load
 from pipeline.moving_objects import MovingSpec, moving_states, state_lines
 from pipeline.object_statistics import load_object_statistics, object_statistics
 from pipeline.plans import build_plan, gather_statistics
@@ -27,10 +27,10 @@ from pipeline.workload_files import moving_workload, workload
 from pipeline.workload_spec import preset
 from pipeline.workloads import Setting, blocks_of, draw_queries, draw_rows
 from streams.errors import DeclarationError, InputError
-from streams.object_files import read_objects
-from streams.prepared import load_manifest, load_vocabulary, object_paths
-from streams.query_files import read_queries
-from streams.query_ledger import QueryLedger
+from streams.files.object_files import read_objects
+from streams.files.prepared import load_manifest, load_vocabulary, object_paths
+from streams.files.query_files import read_queries
+from streams.files.query_ledger import QueryLedger
 from streams.vocabulary import Encoder
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -23,7 +23,7 @@ from crashes import saving_topology
 from range_inputs import lines_of, write_inputs
 
 from streams.comparison import compare
-from streams.result_files import read_results
+from streams.files.result_files import read_results
 from topology import run
 from topology.ray_runtime import driver, fleet
 from topology.ray_runtime.frames import SAVED

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from streams.batches import ObjectBatch
+from streams.files.object_files import read_objects
 from streams.geometry import Rect
-from streams.object_files import read_objects
 from streams.tokens import tokenise
 from streams.vocabulary import Encoder, unseen_id
 

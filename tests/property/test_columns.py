@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.columns import Ids, csr_concat, csr_slice, csr_take, sorted_rows
-from streams.json_text import json_ids
+from streams.files.json_text import json_ids
 from streams.word_table import distinct_rows
 
 names = st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(max_size=8), st.integers(2**63, 2**70))

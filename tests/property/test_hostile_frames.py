@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plain_records import object_batch, query_batch
 
-import partitioners.registry  # noqa: F401  # makes all classes of plans known
-from partitioners import plan as plans
-from partitioners.fine_grid import FineGrid
-from partitioners.kd_decomposition import kd_plan
+import partitioners.builders.registry  # noqa: F401  # makes all classes of plans known
+from partitioners.builders.kd_decomposition import kd_plan
+from partitioners.grids.fine_grid import FineGrid
+from partitioners.plans import plan as plans
 from streams.batches import AnswerBatch, MatchBatch, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, tuple_rows
 from streams.codec import VERSION, decode, encode
 from streams.columns import Ids

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from streams.batches import tuple_rows
 from streams.errors import InputError
+from streams.files.object_files import read_objects
+from streams.files.read_limits import ReadLimits
 from streams.geometry import Rect
-from streams.object_files import read_objects
-from streams.read_limits import ReadLimits
 from streams.vocabulary import Encoder
 
 SPACE = Rect(0, 0, 1, 1)

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streams.errors import DeclarationError, InputError, WaterspoutError
+from streams.files.prepared import Manifest, load_manifest, load_vocabulary, object_paths, save_manifest
 from streams.geometry import Rect
-from streams.prepared import Manifest, load_manifest, load_vocabulary, object_paths, save_manifest
 from topology.amendments import with_injections
 from topology.key_lines import KeyLines
 from topology.toml import load_topology, parse_topology

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from streams import json_blocks
 from streams.batches import tuple_rows
-from streams.file_blocks import ReadLimits, read_records
+from streams.files import json_blocks
+from streams.files.file_blocks import ReadLimits, read_records
+from streams.files.object_files import SHARE_RUN, ObjectChunk, read_objects
+from streams.files.record_kernels import copy_fields, cut_fields
 from streams.geometry import Rect
-from streams.object_files import SHARE_RUN, ObjectChunk, read_objects
-from streams.record_kernels import copy_fields, cut_fields
 from streams.tokens import tokenise
 from streams.vocabulary import Encoder, unseen_id
 

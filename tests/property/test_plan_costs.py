@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitioners import FineGrid, ObjectSample, QuerySample
-from partitioners.costs import cell_costs, cell_costs_of_pairs
-from partitioners.initial_objects import InitialObjects
-from partitioners.keyword_partition import loose_prefixes
-from partitioners.qt_routing import split_by_text
-from partitioners.query_distribution import MAX_LENGTH, covered_share
-from partitioners.subscription_costs import hybrid_costs, keyword_costs, nearest_rects, space_costs
+from partitioners.builders.keyword_partition import loose_prefixes
+from partitioners.costs.cell_costs import cell_costs, cell_costs_of_pairs
+from partitioners.costs.initial_objects import InitialObjects
+from partitioners.costs.query_distribution import MAX_LENGTH, covered_share
+from partitioners.costs.subscription_costs import hybrid_costs, keyword_costs, nearest_rects, space_costs
+from partitioners.plans.qt_routing import split_by_text
 from streams.columns import sorted_rows
 from streams.geometry import Rect
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from partitioners import FineGrid, greedy, karmarkar_karp, loads
-from partitioners.kd_decomposition import kd_decomposition, kd_plan, uniform_boxes
-from partitioners.keyword_partition import keyword_partition
-from partitioners.spatial_partition import spatial_partition
+from partitioners.builders.kd_decomposition import kd_decomposition, kd_plan, uniform_boxes
+from partitioners.builders.keyword_partition import keyword_partition
+from partitioners.builders.spatial_partition import spatial_partition
 from streams.columns import sorted_rows
 from streams.geometry import Rect
 

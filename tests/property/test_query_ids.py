@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import operators.query_ids
+import operators.sinks.query_ids
 from benchmarks.synthetic_stream import registrations
-from operators.query_ids import QueryIds, _Part
+from operators.sinks.query_ids import QueryIds, _Part
 from streams.columns import Ids
 
 FEW = st.lists(st.integers(0, 12), unique=True, max_size=8)
@@ -32,7 +32,7 @@ def test_places_are_those_of_a_binary_search(numbers, wanted):
 @given(st.lists(st.tuples(NUMBERS | FEW, st.randoms(use_true_random=False)), max_size=6), st.integers(1, 30))
 def test_query_ids_are_those_of_a_dict(rounds, smallest):
     """Whatever is added, removed and added again, in whatever parts it is kept, each query keeps its identifier."""
-    before, operators.query_ids.SMALLEST_MERGE = operators.query_ids.SMALLEST_MERGE, smallest
+    before, operators.sinks.query_ids.SMALLEST_MERGE = operators.sinks.query_ids.SMALLEST_MERGE, smallest
     try:
         held, known = QueryIds(), {}
         for numbers, random in rounds:
@@ -50,4 +50,4 @@ def test_query_ids_are_those_of_a_dict(rounds, smallest):
             again.restore(held.snapshot())
             assert again.of(np.array(asked, np.int64)).to_list() == asked
     finally:
-        operators.query_ids.SMALLEST_MERGE = before
+        operators.sinks.query_ids.SMALLEST_MERGE = before

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streams import query_columns
 from streams.batches import tuple_rows
-from streams.file_blocks import ReadLimits
+from streams.files import query_columns
+from streams.files.file_blocks import ReadLimits
+from streams.files.query_files import KINDS, read_queries
+from streams.files.query_ledger import QueryLedger
 from streams.geometry import Rect
-from streams.query_files import KINDS, read_queries
-from streams.query_ledger import QueryLedger
 from streams.vocabulary import Encoder
 
 SPACE = Rect(-10, -10, 10, 10)

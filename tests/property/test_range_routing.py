@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitioners import a_grid as a_grid_module
-from partitioners.a_grid import AGrid
-from partitioners.adjacency import Adjacency, Side, corner_strip
-from partitioners.fine_grid import FineGrid
-from partitioners.kd_decomposition import kd_decomposition
-from partitioners.plain_grid import PlainGrid
-from partitioners.r_tree import RTree
+from partitioners.builders.kd_decomposition import kd_decomposition
+from partitioners.grids import a_grid as a_grid_module
+from partitioners.grids.a_grid import AGrid
+from partitioners.grids.adjacency import Adjacency, Side, corner_strip
+from partitioners.grids.fine_grid import FineGrid
+from partitioners.grids.plain_grid import PlainGrid
+from partitioners.grids.r_tree import RTree
 from streams.errors import InputError
 from streams.geometry import Rect
 

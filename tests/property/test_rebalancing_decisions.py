@@ -5,25 +5,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rebalancing_model import moved_boxes, next_plan, random_field, random_plan
 
-from operators.rebalancing import (
+from operators.balancing.registry import policy_of
+from operators.balancing.tornado import (
     BorderShift,
     CellStatistics,
     CornerShiftOperation,
-    PolicySettings,
     SplitMerge,
     apply,
     candidates,
     moves,
-    policy_of,
     shift_position,
 )
-from operators.rebalancing.borders import borders_of
-from operators.rebalancing.estimates import FieldEstimate
-from operators.rebalancing.partitions import Partitions
-from operators.rebalancing.plan_changes import changed
-from operators.rebalancing.proposals import Draft, proposals
-from operators.rebalancing.random_moves import valid_operations
-from partitioners.adjacency import Adjacency, Side, neighbours_of
+from operators.balancing.tornado.borders import borders_of
+from operators.balancing.tornado.estimates import FieldEstimate
+from operators.balancing.tornado.partitions import Partitions
+from operators.balancing.tornado.plan_changes import changed
+from operators.balancing.tornado.proposals import Draft, proposals
+from operators.balancing.tornado.random_moves import valid_operations
+from operators.balancing.tornado.settings import PolicySettings
+from partitioners.grids.adjacency import Adjacency, Side, neighbours_of
 
 #: No threshold, no least gain: every operation that helps at all is of interest.
 EAGER = PolicySettings(beta=0.0, threshold=1.0, gain=0.0)

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rebalancing_model import random_field, random_plan
 
-from operators.rebalancing import (
+from operators.balancing.tornado import (
     CellStatistics,
     cells_from_batch,
     cells_to_batch,
     summaries_from_batch,
     summaries_to_batch,
 )
-from operators.rebalancing.partitions import Partitions
-from operators.rebalancing.plan_changes import halves
-from partitioners.adjacency import corner_strip
+from operators.balancing.tornado.partitions import Partitions
+from operators.balancing.tornado.plan_changes import halves
+from partitioners.grids.adjacency import corner_strip
 from streams.batches import TupleBatch
 from streams.codec import decode, encode
 from streams.errors import InputError

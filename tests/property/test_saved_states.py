@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from inputs import streams_of_operations
 from plain_records import query_batch
 
-from operators.evaluator_shares import divided_shares, live_queries
+from operators.evaluation.evaluator_shares import divided_shares, live_queries
+from operators.evaluation.range_evaluator import RangeEvaluator
 from operators.operator import TaskContext
-from operators.range_evaluator import RangeEvaluator
 from operators.redistribution import Division
 from streams.batches import OP_REGISTER
 from streams.errors import CodecError

@@ -11,7 +11,7 @@ from range_inputs import lines_of
 
 from streams.comparison import compare
 from streams.errors import DeclarationError, InputError, RunError
-from streams.result_files import read_results
+from streams.files.result_files import read_results
 from topology import run
 from topology.checkpoints import FolderStore, StoreError
 from topology.verification import oracle_of
@@ -20,7 +20,7 @@ from topology.verification import oracle_of
 @pytest.mark.parametrize("seed", range(40))
 def test_killed_run_goes_on_exactly(tmp_path, seed, monkeypatch):
     """A seed picks sizes, formats, intervals and two moments to be killed at; all that is written is as without."""
-    monkeypatch.setattr("streams.result_parquet.GROUP_ROWS", 20)
+    monkeypatch.setattr("streams.files.result_parquet.GROUP_ROWS", 20)
     rng = random.Random(seed)
     options = {
         "results": rng.choice(["results.jsonl", "results.jsonl.gz", "results.parquet"]),
@@ -181,7 +181,7 @@ def test_run_goes_on_from_a_url(folder, place):
 @pytest.mark.parametrize("results", ["results.jsonl", "results.parquet"])
 def test_stopped_and_finished_runs_go_on_too(folder, results, monkeypatch):
     """A run that was stopped has finished its files; one that goes on takes back what came after the checkpoint."""
-    monkeypatch.setattr("streams.result_parquet.GROUP_ROWS", 20)
+    monkeypatch.setattr("streams.files.result_parquet.GROUP_ROWS", 20)
     topology = saving_topology(folder, results=results, checkpoint={"epochs": 1}, max_pending=1)
     seen = []
     first = run(topology, on_progress=seen.append, should_stop=lambda: len(seen) >= 6)

@@ -5,9 +5,9 @@ from unittest import mock
 
 import pytest
 
-from operators import file_spouts, read_ahead
+from operators.spouts import file_spouts, read_ahead
 from streams.errors import DeclarationError
-from streams.read_limits import ReadLimits
+from streams.files.read_limits import ReadLimits
 from topology.run import run
 from topology.toml import parse_topology
 

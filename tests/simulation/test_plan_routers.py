@@ -5,8 +5,8 @@ import random
 import pytest
 from range_inputs import assert_exact, assert_exact_after_restart, write_inputs
 
-from partitioners.plan import save
-from partitioners.registry import PARTITIONERS
+from partitioners.builders.registry import PARTITIONERS
+from partitioners.plans.plan import save
 from streams.errors import DeclarationError
 from topology import TopologyBuilder, run
 from topology.planning import plan_of

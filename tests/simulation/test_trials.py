@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from range_inputs import range_topology, write_inputs, write_lines
 
-from operators.range_evaluator import RangeEvaluator
+from operators.evaluation.range_evaluator import RangeEvaluator
 from streams.errors import DeclarationError, InputError
 from topology import TopologyBuilder
 from topology.testing import LoadHistory, run_for_test

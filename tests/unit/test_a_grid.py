@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from partitioners import FineGrid, build_plan, range_routing
-from partitioners.a_grid import AGrid
-from partitioners.adjacency import Adjacency, Neighbour, Side, corner_strip
-from partitioners.grid_plan import GridPlan
-from partitioners.kd_decomposition import uniform_plan
-from partitioners.plain_grid import PlainGrid
-from partitioners.r_tree import RTree
-from partitioners.statistics import Statistics
-from partitioners.tiling import MAX_PARTITIONS
+from partitioners import FineGrid, build_plan
+from partitioners.builders.kd_decomposition import uniform_plan
+from partitioners.costs.statistics import Statistics
+from partitioners.grids import range_routing
+from partitioners.grids.a_grid import AGrid
+from partitioners.grids.adjacency import Adjacency, Neighbour, Side, corner_strip
+from partitioners.grids.plain_grid import PlainGrid
+from partitioners.grids.r_tree import RTree
+from partitioners.grids.tiling import MAX_PARTITIONS
+from partitioners.plans.grid_plan import GridPlan
 from streams.batches import ObjectBatch, QueryBatch
 from streams.errors import DeclarationError, InputError
 from streams.geometry import Rect

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams import file_blocks
 from streams.errors import InputError
-from streams.file_blocks import ReadLimits, as_paths, file_kind, read_records
+from streams.files import file_blocks
+from streams.files.file_blocks import ReadLimits, as_paths, file_kind, read_records
 
 
 @pytest.fixture(scope="module")

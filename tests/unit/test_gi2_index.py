@@ -4,7 +4,7 @@ import numpy as np
 from range_model import PlainObject, PlainQuery, object_batch, pairs_of, query_batch
 
 from operators.indexes import make_range_index
-from operators.indexes.list_kernels import EVERYWHERE, LENGTH, NODES_TOP
+from operators.indexes.range.list_kernels import EVERYWHERE, LENGTH, NODES_TOP
 from streams.geometry import REGION_RECT, Rect
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)

@@ -7,7 +7,8 @@ import pytest
 from range_model import PlainObject, PlainQuery, object_batch, pairs_of, query_batch
 
 from operators.indexes import make_range_index
-from operators.indexes.kag_kernels import (
+from operators.indexes.core.quanta import places_in_quanta
+from operators.indexes.range.kag_kernels import (
     CELLS_TOP,
     COUNT,
     POSTINGS_PER_HOLE,
@@ -18,7 +19,6 @@ from operators.indexes.kag_kernels import (
     _holes,
     _size_of,
 )
-from operators.indexes.quanta import places_in_quanta
 from streams.geometry import REGION_RECT, Rect
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)

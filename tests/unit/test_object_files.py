@@ -12,9 +12,9 @@ import pytest
 
 from streams.batches import OP_DELETE, OP_UPSERT, ObjectBatch
 from streams.errors import DeclarationError, InputError
-from streams.file_blocks import ReadLimits
+from streams.files.file_blocks import ReadLimits
+from streams.files.object_files import read_objects
 from streams.geometry import Rect
-from streams.object_files import read_objects
 from streams.vocabulary import Encoder, Vocabulary, unseen_id
 
 SPACE = Rect(0, 0, 10, 10)

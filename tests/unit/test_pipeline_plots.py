@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from partitioners.broadcast import HashPlan
-from partitioners.fine_grid import FineGrid
-from partitioners.registry import build_plan
-from partitioners.statistics import ObjectSample, QuerySample, Statistics
+from partitioners.builders.registry import build_plan
+from partitioners.costs.statistics import ObjectSample, QuerySample, Statistics
+from partitioners.grids.fine_grid import FineGrid
+from partitioners.plans.broadcast import HashPlan
 from pipeline.plots import object_heat, plan_areas, plot_plan, plot_summary
 from streams.errors import DeclarationError, InputError
+from streams.files.prepared import Manifest, ObjectFile, save_manifest
 from streams.geometry import Rect
-from streams.prepared import Manifest, ObjectFile, save_manifest
 
 SPACE = Rect(0.0, 0.0, 2.0, 1.0)
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from partitioners import FineGrid, GridPlan, HashPlan, ReplicatePlan, load, save
-from partitioners.kd_decomposition import kd_plan, uniform_plan
-from partitioners.plan import FORMAT_VERSION
+from partitioners.builders.kd_decomposition import kd_plan, uniform_plan
+from partitioners.plans.plan import FORMAT_VERSION
 from streams.errors import InputError
 from streams.geometry import Rect
 

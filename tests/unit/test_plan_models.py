@@ -14,12 +14,10 @@ from partitioners import (
     loads,
     loose_prefixes,
 )
-from partitioners.costs import cost_variance, largest_cost, node_cost, text_similarity, worker_load
-from partitioners.dkm_sks import Subscriptions, subscription_assignment, subscription_partitioning
-from partitioners.grid_plan import keyword_ranges
-from partitioners.initial_objects import InitialObjects
-from partitioners.qt_tree import SPATIAL, TEXTUAL
-from partitioners.query_distribution import (
+from partitioners.builders.dkm_sks import Subscriptions, subscription_assignment, subscription_partitioning
+from partitioners.costs.cell_costs import cost_variance, largest_cost, node_cost, text_similarity, worker_load
+from partitioners.costs.initial_objects import InitialObjects
+from partitioners.costs.query_distribution import (
     MAX_LENGTH,
     QueryDistribution,
     RegionStatistics,
@@ -28,7 +26,9 @@ from partitioners.query_distribution import (
     split_by_discrepancy,
     workload,
 )
-from partitioners.statistics import thinned
+from partitioners.costs.statistics import thinned
+from partitioners.plans.grid_plan import keyword_ranges
+from partitioners.plans.qt_tree import SPATIAL, TEXTUAL
 from streams.batches import TYPE_KNN, TYPE_RANGE, TYPE_TERMS, ObjectBatch, QueryBatch
 from streams.columns import Ids, sorted_rows
 from streams.errors import DeclarationError, InputError

@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streams.errors import InputError
-from streams.geometry import Rect
-from streams.prepared import (
+from streams.files.prepared import (
     MANIFEST,
     VOCABULARY,
     Manifest,
@@ -19,6 +18,7 @@ from streams.prepared import (
     object_paths,
     save_manifest,
 )
+from streams.geometry import Rect
 
 PLAIN = Manifest(
     rows=3, keywords=4, space=Rect(0, 0, 1, 2), first_ts=-5, last_ts=9, words=2, id_type="int64", text=False,

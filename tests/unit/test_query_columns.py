@@ -6,12 +6,12 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from streams import query_columns
 from streams.batches import QUERY_TYPES, tuple_rows
-from streams.file_blocks import ReadLimits
+from streams.files import query_columns
+from streams.files.file_blocks import ReadLimits
+from streams.files.query_files import read_queries
+from streams.files.query_ledger import QueryLedger
 from streams.geometry import Rect
-from streams.query_files import read_queries
-from streams.query_ledger import QueryLedger
 from streams.vocabulary import Encoder
 
 RECT, CIRCLE = {"rect": [0, 0, 1, 1]}, {"circle": [0.5, 0.5, 0.25]}

@@ -17,10 +17,10 @@ from streams.batches import (
     QueryBatch,
 )
 from streams.errors import DeclarationError, InputError
-from streams.file_blocks import ReadLimits
+from streams.files.file_blocks import ReadLimits
+from streams.files.query_files import read_queries
+from streams.files.query_ledger import QueryLedger
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect
-from streams.query_files import read_queries
-from streams.query_ledger import QueryLedger
 from streams.vocabulary import Encoder, unseen_id
 
 SPACE = Rect(0, 0, 1, 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streams.batches import FOREVER
 from streams.errors import DeclarationError
-from streams.query_ledger import QueryLedger
+from streams.files.query_ledger import QueryLedger
 
 
 def test_ledger_forgets_what_has_ended():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from operators.indexes.expiry import Expiry
-from operators.indexes.ledger import Ledger
-from operators.indexes.words import Words
+from operators.indexes.core.expiry import Expiry
+from operators.indexes.core.ledger import Ledger
+from operators.indexes.core.words import Words
 from streams.batches import FOREVER
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from rebalancing_model import SPACE, Field, efficiency, next_plan
 
-from operators.rebalancing import CellStatistics, PolicySettings, cells_to_batch, moves, summaries_to_batch
-from operators.rebalancing.partitions import Partitions
+from operators.balancing.tornado import CellStatistics, cells_to_batch, moves, summaries_to_batch
+from operators.balancing.tornado.partitions import Partitions
+from operators.balancing.tornado.settings import PolicySettings
 from partitioners import FineGrid
-from partitioners.kd_decomposition import kd_plan
+from partitioners.builders.kd_decomposition import kd_plan
 from streams.codec import encode, size_of
 
 SIDE = 200

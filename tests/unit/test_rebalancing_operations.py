@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from rebalancing_model import SPACE, Field, one_partition
 
-from operators.rebalancing import (
-    POLICIES,
+from operators.balancing.registry import POLICIES, policy_of
+from operators.balancing.tornado import (
     BandSums,
     BorderShift,
     CellStatistics,
     CornerShiftOperation,
-    PolicySettings,
     Split,
     SplitMerge,
     SplitOff,
@@ -18,15 +17,15 @@ from operators.rebalancing import (
     candidates,
     decide,
     moves,
-    policy_of,
     shift_position,
     summarize,
 )
-from operators.rebalancing.partitions import Partitions
-from operators.rebalancing.summaries import best_split, summary_of
+from operators.balancing.tornado.partitions import Partitions
+from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.summaries import best_split, summary_of
 from partitioners import FineGrid, GridPlan
-from partitioners.adjacency import Side
-from partitioners.grid_plan import keyword_ranges
+from partitioners.grids.adjacency import Side
+from partitioners.plans.grid_plan import keyword_ranges
 from streams.errors import DeclarationError, InputError
 
 NO_QUERIES = np.empty((0, 4), np.int64)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from streams.batches import TYPE_KNN, TYPE_RANGE, TYPE_TERMS, TYPE_TOPK, AnswerBatch, MatchBatch, RejectBatch
 from streams.columns import Ids
 from streams.errors import InputError, RunError
-from streams.result_files import JsonlWriter, ParquetWriter, RejectsWriter, open_results, read_results
-from streams.result_lines import reject_lines, result_lines
-from streams.result_parquet import ParquetParts
+from streams.files.result_files import JsonlWriter, ParquetWriter, RejectsWriter, open_results, read_results
+from streams.files.result_lines import reject_lines, result_lines
+from streams.files.result_parquet import ParquetParts
 from streams.state import pack_state, unpack_state
 
 
@@ -119,7 +119,7 @@ def test_parquet_without_results_is_a_file(tmp_path):
 
 def test_parquet_row_groups_are_bounded(tmp_path, monkeypatch):
     """Rows are written when enough of them wait, not only at the end."""
-    monkeypatch.setattr("streams.result_parquet.GROUP_ROWS", 5)
+    monkeypatch.setattr("streams.files.result_parquet.GROUP_ROWS", 5)
     writer = ParquetWriter(tmp_path / "r.parquet")
     for _ in range(5):
         writer.write(MATCHES)
@@ -195,7 +195,7 @@ def parts_after(path, batches, state=None):
 @pytest.mark.parametrize("ended", [False, True])
 def test_parquet_parts_go_on_at_a_snapshot(tmp_path, monkeypatch, kept, ended):
     """Cut anywhere, before or after the parts were joined, the file in the end is that of a writer that was never cut."""
-    monkeypatch.setattr("streams.result_parquet.GROUP_ROWS", 5)
+    monkeypatch.setattr("streams.files.result_parquet.GROUP_ROWS", 5)
     batches = [MATCHES, ANSWERS, MATCHES, matches(), MATCHES, ANSWERS, MATCHES]
     plain = ParquetWriter(tmp_path / "plain.parquet")
     for batch in batches:
@@ -215,7 +215,7 @@ def test_parquet_parts_go_on_at_a_snapshot(tmp_path, monkeypatch, kept, ended):
 
 def test_parquet_parts_that_are_gone_are_refused(tmp_path, monkeypatch):
     """Parts that a checkpoint counts and nobody has any more are an error that says what to do."""
-    monkeypatch.setattr("streams.result_parquet.GROUP_ROWS", 2)
+    monkeypatch.setattr("streams.files.result_parquet.GROUP_ROWS", 2)
     path = tmp_path / "r.parquet"
     writer, state = parts_after(path, [MATCHES, MATCHES])
     (tmp_path / "r.parquet.parts" / "00000001.parquet").unlink()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from range_model import PlainObject, PlainQuery, object_batch, query_batch
 
-from operators.textual_summary import EVERY_OBJECT, TextualSummary, summary_changes, summary_keywords
+from operators.routing.textual_summary import EVERY_OBJECT, TextualSummary, summary_changes, summary_keywords
 
 WORKERS = 3
 

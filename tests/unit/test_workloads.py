@@ -13,8 +13,8 @@ from pipeline.workload_spec import HOUR_MS, PRESETS, WorkloadSpec, preset
 from pipeline.workloads import BLOCK, Setting, SourceObjects, blocks_of, draw_queries, draw_rows
 from streams.batches import QUERY_TYPES
 from streams.errors import DeclarationError
+from streams.files.query_records import QueryRules, read_query
 from streams.geometry import Rect
-from streams.query_records import QueryRules, read_query
 
 SPACE = Rect(-10.0, 40.0, 30.0, 60.0)
 WORDS = tuple(f"word{rank}" for rank in range(50))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from partitioners.plan import pack as pack_plan
+from partitioners.plans.plan import pack as pack_plan
 from streams.errors import CodecError, RunError
 from streams.state import pack_state
 from topology.checkpoints.background import BackgroundWriter

@@ -6,8 +6,8 @@ from typing import Any
 
 import structlog
 
-from partitioners.plan import Plan
-from partitioners.plan import unpack as unpack_plan
+from partitioners.plans.plan import Plan
+from partitioners.plans.plan import unpack as unpack_plan
 from topology.checkpoints.identity import check_identity, parallelism_of
 from topology.checkpoints.redistribution import redistributed
 from topology.checkpoints.saved_state import Saved, load_newest
@@ -58,7 +58,7 @@ def resumption_of(topology: Topology, store: Store) -> Resumption:
     if packed is None or parallelism_of(topology).get(EVALUATOR) != manifest.parallelism.get(EVALUATOR):
         plan = plan_of(topology)
     else:
-        importlib.import_module("partitioners.registry")  # makes all classes of plans known
+        importlib.import_module("partitioners.builders.registry")  # makes all classes of plans known
         plan = unpack_plan(packed, f"the plan in {store.url}")
     log.info("run_resumed", store=store.url, epoch=manifest.epoch + 1)
     return Resumption(saved, plan, store.url)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from partitioners.plan import Plan
-from partitioners.plan import unpack as unpack_plan
+from partitioners.plans.plan import Plan
+from partitioners.plans.plan import unpack as unpack_plan
 from streams.errors import RunError
 from streams.state import unpack_state
 from topology.declaration import Topology
@@ -142,5 +142,5 @@ def _plan(packed: bytes | None) -> Plan | None:
     """Return the plan of the run; its class is known once the partitioners are loaded."""
     if packed is None:
         return None
-    importlib.import_module("partitioners.registry")
+    importlib.import_module("partitioners.builders.registry")
     return unpack_plan(packed)

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from partitioners.plan import pack as pack_plan
+from partitioners.plans.plan import pack as pack_plan
 from streams.errors import RunError
 from topology.ray_runtime.actor import Prepared, WorkerActor
 from topology.ray_runtime.cluster import LOOPBACK, node, process, shipped

@@ -1,0 +1,51 @@
+"""The knobs of Tornado's policies."""
+
+from dataclasses import dataclass
+
+from operators.balancing.tornado.summaries import KNOTS, MAX_KNOTS
+from streams.errors import DeclarationError
+
+__all__ = ["MAX_OPERATIONS", "PolicySettings"]
+
+#: A bound on the operations of a round.
+MAX_OPERATIONS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """The knobs of a policy.
+
+    Attributes:
+        beta: what moving one query costs, in units of cost (the paper's beta; Equation 5).
+        operations: at most so many operations in one round; 0 leaves it to the policy (1 for `tornado-paper`).
+        threshold: nothing is done while the largest cost is less than this many times the mean, which is that of all
+            workers for `tornado`, as it can give work to idle ones, and of those with a partition for `tornado-paper`.
+        minimal_cost: nothing is done while less than this was counted in all: too little to judge by.
+        gain: `tornado` takes no operation whose C_r is less than this share of the mean cost.
+        knots: how finely summaries tell where cost lies, as positions an axis; only `tornado` needs any.
+        seed: for policies that draw lots.
+    """
+
+    beta: float = 1.0
+    operations: int = 0
+    threshold: float = 1.1
+    minimal_cost: int = 1
+    gain: float = 0.02
+    knots: int = KNOTS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("beta", 0.0, float("inf")),
+            ("operations", 0, MAX_OPERATIONS),
+            ("threshold", 1.0, float("inf")),
+            ("minimal_cost", 0, 1 << 62),
+            ("gain", 0.0, 1.0),
+            ("knots", 0, MAX_KNOTS),
+            ("seed", 0, 1 << 62),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise DeclarationError(
+                    f"'{name}' of a rebalancing policy is {value}; expected {low} to {high}", (name,)
+                )

@@ -1,0 +1,70 @@
+"""Of several evaluators that hold a query and see an object, the one that reports the match.
+
+Only plans that divide by keywords bring a pair together more than once, and only queries that are stored at several workers
+are concerned; those are remembered with their workers.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes import Matches
+from partitioners.plans.meeting import first_meeting, route_objects, route_queries
+from partitioners.plans.plan import Plan
+from streams.batches import ObjectBatch, QueryBatch
+from streams.columns import Ints, Offsets, csr_concat, csr_take
+from streams.geometry import Metric
+
+__all__ = ["Meetings"]
+
+
+class Meetings:
+    """The workers of queries that are stored more than once, by query number."""
+
+    def __init__(self, plan: Plan, worker: int, metric: Metric) -> None:
+        self._plan, self._worker, self._metric = plan, worker, metric
+        self._numbers: Ints = np.empty(0, np.int64)
+        self._off: Offsets = np.zeros(1, np.int32)
+        self._workers: NDArray[np.int32] = np.empty(0, np.int32)
+
+    def add(self, queries: QueryBatch) -> None:
+        """Remember registrations."""
+        off, workers = route_queries(self._plan, queries, self._metric)
+        several = np.flatnonzero(np.diff(off) > 1)
+        if len(several):
+            added = csr_take(off, workers, several)
+            self._keep(np.concatenate([self._numbers, queries.number[several]]), [(self._off, self._workers), added])
+
+    def remove(self, numbers: Ints) -> None:
+        """Forget queries that have ended."""
+        if np.isin(self._numbers, numbers).any():
+            kept = np.flatnonzero(~np.isin(self._numbers, numbers))
+            self._keep(self._numbers[kept], [csr_take(self._off, self._workers, kept)])
+
+    def _keep(self, numbers: Ints, parts: list[tuple[Offsets, NDArray[np.int32]]]) -> None:
+        off, workers = csr_concat(parts)
+        order = np.argsort(numbers, kind="stable")
+        self._numbers = numbers[order]
+        self._off, self._workers = csr_take(off, workers, order)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is remembered."""
+        return {"numbers": self._numbers, "off": self._off, "workers": self._workers}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._numbers, self._off, self._workers = state["numbers"], state["off"], state["workers"]
+
+    def ours(self, objects: ObjectBatch, matches: Matches) -> NDArray[np.bool_]:
+        """Tell which matches this worker is to report: of those who can, the first does."""
+        ours = np.ones(len(matches), np.bool_)
+        if not len(self._numbers):
+            return ours
+        row = np.minimum(np.searchsorted(self._numbers, matches.number), len(self._numbers) - 1)
+        shared = np.flatnonzero(self._numbers[row] == matches.number)
+        if len(shared):
+            routes = route_objects(self._plan, objects)
+            first = first_meeting(routes, (self._off, self._workers), matches.object[shared], row[shared])
+            ours[shared] = first == self._worker
+        return ours

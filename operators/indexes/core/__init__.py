@@ -1,0 +1,1 @@
+"""What all indexes are made of: rows of queries, words, lifetimes, counted work."""

@@ -1,0 +1,169 @@
+"""KAG, the keyword-adaptive grid: every keyword has a grid of its own, as fine as its queries ask for.
+
+A query hangs on its least frequent keyword, like in FAST, and is filed once, by its centre, in the grid of that keyword
+and of its class of sizes; so nothing is replicated and nothing is hashed. The grid of a keyword grows finer as
+postings come and coarser as they go: frequent keywords get small cells, rare ones a short list. A posting is a filter of
+16 bytes (the box in quanta, two further keywords); the exact region is looked at only where the filter leaves a doubt.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.core.quanta import boxes_in_quanta, places_in_quanta
+from operators.indexes.core.query_table import QueryTable
+from operators.indexes.core.structure import Bounds, Found, Probe
+from operators.indexes.range import kag_kernels
+from operators.indexes.range.kag_kernels import (
+    CELLS_TOP,
+    EXACT_TAGS,
+    FREE_GROUP,
+    GROUPS_TOP,
+    NEED_CELLS,
+    NEED_POSTINGS,
+    POSTINGS_TOP,
+    RUNS,
+    SIDES,
+    STATE_SIZE,
+)  # fmt: skip
+from operators.indexes.range.kag_probe import probe
+from streams.errors import DeclarationError
+
+__all__ = ["Kag"]
+
+Ints = NDArray[np.int64]
+Slots = NDArray[np.int32]
+Postings = NDArray[np.uint32]
+
+_LAST_TICK = 2**31 - 2
+_BLOCK_CLASSES = 128
+
+
+class Kag:
+    """The structure of the default index.
+
+    Options:
+        cells_per_posting: cells that a keyword's grid has for each of its postings, at least; more of them find fewer
+            false candidates and cost four bytes each.
+        most_cells_per_posting: cells for each posting where they crowd into few of them, at most.
+        list_length: postings up to which a keyword has a list and no grid.
+    """
+
+    def __init__(
+        self,
+        table: QueryTable,
+        cells_per_posting: float = 1.0,
+        most_cells_per_posting: float = 8.0,
+        list_length: int = 8,
+    ) -> None:
+        for name, cells in (("cells", cells_per_posting), ("most_cells", most_cells_per_posting)):
+            if not 0.01 <= cells <= 64:
+                raise DeclarationError(f"{name}_per_posting = {cells}, expected a number from 0.01 to 64")
+        if not 1 <= list_length <= 4096:
+            raise DeclarationError(f"list_length = {list_length}, expected a whole number from 1 to 4096")
+        self._table = table
+        self._tuning = (float(cells_per_posting), float(most_cells_per_posting), int(list_length))
+        self._directory: Slots = np.full(1, -1, np.int32)
+        self._groups: Slots = np.empty((64, 8), np.int32)
+        self._cells: Slots = np.empty(256, np.int32)
+        self._postings: Postings = np.empty((256, 4), np.uint32)
+        self._free: Slots = np.full(_BLOCK_CLASSES, -1, np.int32)
+        self._free_cells: Slots = np.full(len(SIDES), -1, np.int32)
+        self._state: Ints = np.zeros(STATE_SIZE, np.int64)
+        self._state[FREE_GROUP] = -1
+        self._stamp: Slots = np.zeros(1, np.int32)
+        self._tag_stamp: Slots = np.zeros(2 * EXACT_TAGS, np.int32)
+        self._tick = 1
+        self._runs = (
+            np.empty(RUNS, np.int64), np.empty(RUNS, np.int64), np.empty(RUNS, np.int32), np.empty(RUNS, np.int32)
+        )  # fmt: skip
+        self._out: Slots = np.empty(4096, np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use, without the table; capacity that was never touched is address space, not memory."""
+        state = self._state
+        arenas = 16 * int(state[POSTINGS_TOP]) + 4 * int(state[CELLS_TOP]) + 32 * int(state[GROUPS_TOP])
+        return arenas + 8 * self._table.words.top + self._tag_stamp.nbytes
+
+    def add(self, slots: Slots, bounds: Bounds) -> None:
+        """File queries."""
+        self._grow_words()
+        table = self._table
+        slots, words, box = self._postings_of(slots, bounds)
+        tags, verify = np.empty(len(slots), np.uint32), np.empty(len(slots), np.bool_)
+        kag_kernels.tag(slots, table.kw, table.pool, table.traits, tags, verify)
+        done = 0
+        while done < len(slots):
+            done = kag_kernels.add(
+                done, slots, words, box, tags, verify, self._directory, self._groups, self._cells, self._postings,
+                self._free, self._free_cells, self._state, *self._tuning,
+            )  # fmt: skip
+            self._make_room(done < len(slots))
+
+    def discard(self, slots: Slots, bounds: Bounds) -> Slots:
+        """Take queries out."""
+        own, words, box = self._postings_of(slots, bounds)
+        done = 0
+        while done < len(own):
+            done = kag_kernels.discard(
+                done, own, words, box, self._directory, self._groups, self._cells, self._postings,
+                self._free, self._free_cells, self._state, *self._tuning,
+            )  # fmt: skip
+            self._make_room(done < len(own))
+        return slots
+
+    def probe(self, objects: Probe) -> Found:
+        """Match objects."""
+        table, count = self._table, len(objects.x)
+        if self._tick > _LAST_TICK - count:
+            self._stamp[:] = 0
+            self._tag_stamp[:] = 0
+            self._tick = 1
+        x, y = places_in_quanta(objects.x, objects.y, table.space)
+        off, examined = np.zeros(count + 1, np.int64), np.empty(count, np.int64)
+        done = 0
+        while done < count:
+            done = probe(
+                done, x, y, objects.x, objects.y, objects.word_off, objects.words, self._tick,
+                self._directory, self._groups, self._cells, self._postings.view(np.uint64),
+                table.shape, table.traits, table.kw, table.pool, table.metric == "haversine",
+                self._stamp, self._tag_stamp, *self._runs, self._out, off, examined,
+            )  # fmt: skip
+            if done < count:
+                larger = np.empty(2 * len(self._out), np.int32)
+                larger[: off[done]] = self._out[: off[done]]
+                self._out = larger
+        self._tick += count
+        return Found(off, self._out[: off[-1]], examined)
+
+    def _postings_of(self, slots: Slots, bounds: Bounds) -> tuple[Slots, Slots, Slots]:
+        """Return slot, word and box of each posting: one for a query, or one for each word where any will do."""
+        box = boxes_in_quanta(bounds, self._table.space)
+        places, words = self._table.postings(slots)
+        return (slots, words, box) if len(places) == len(slots) else (slots[places], words, box[places])
+
+    def _grow_words(self) -> None:
+        top = self._table.words.top
+        if top > len(self._directory):
+            room = top + top // 2
+            self._directory = np.append(self._directory, np.full(room - len(self._directory), -1, np.int32))
+            self._stamp = np.append(self._stamp, np.zeros(room - len(self._stamp), np.int32))
+
+    def _make_room(self, needed: bool) -> None:
+        """Let the arenas grow threefold or by what the kernel has asked for; what is not yet touched costs nothing."""
+        if not needed:
+            return
+        state = self._state
+        self._postings = _roomier(self._postings, int(state[POSTINGS_TOP]), int(state[NEED_POSTINGS]))
+        self._cells = _roomier(self._cells, int(state[CELLS_TOP]), int(state[NEED_CELLS]))
+        self._groups = _roomier(self._groups, int(state[GROUPS_TOP]), 1)
+
+
+def _roomier(array: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
+    if used + needed <= len(array):
+        return array
+    larger = np.empty((used + needed + 2 * used, *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger

@@ -1,0 +1,555 @@
+"""Kernels of the indexes that are made of inverted lists, GI2 and FAST.
+
+table   int64 rows (key, node) of an open-addressed hash; key -1: empty
+nodes   int32 rows: length of the list, its base in `arena`, capacity, marks
+arena   int32: slots; a list lies in a block whose size is a power of two, blocks of one size form a free list
+present uint64: a bit for each word, set while it is one of the object's; few enough bytes to stay in the nearest cache
+state   int64: ends of the used parts (nodes, arena), then what to make room for, the last entry of the work stack, the
+        lists that hold queries of everywhere (GI2)
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.core.prefetch import prefetch
+from streams.kernel import kernel
+
+Int = Any  # a machine integer, numpy's or Python's
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int32]
+Boxes = NDArray[np.uint16]
+Bits = NDArray[np.uint64]
+
+NODES_TOP, ARENA_TOP, NEED_ARENA, STACK_TOP, EVERYWHERE = range(5)
+STATE_SIZE = 5
+LENGTH, BASE, CAPACITY, MARKS = range(4)
+#: Marks of FAST's nodes: queries that may go deeper into the pyramid do; queries with a further keyword are in a trie.
+DESCENDED, TRIE = 1, 2
+#: Nodes that filing one query may add at most: at the top, on the level of its size, and two in the trie below.
+MOST_NEW_NODES = 4
+#: Candidates whose rows are asked for ahead of time; objects that go through the stages together.
+AHEAD = 12
+TOGETHER = 32
+
+
+@kernel
+def _place(key: Int, places: Int) -> Int:
+    mixed = np.int64(key) * np.int64(-7046029254386353131)
+    return (((mixed >> 33) & 0x7FFFFFFF) * places) >> 31
+
+
+@kernel
+def _find(key: Int, table: Ints) -> Int:
+    size = table.shape[0]
+    place = _place(key, size)
+    while table[place, 0] != key:
+        if table[place, 0] < 0:
+            return np.int64(-1)
+        place = place + 1 if place + 1 < size else 0
+    return table[place, 1]
+
+
+@kernel
+def _find_or_open(key: Int, table: Ints, nodes: Slots, state: Ints) -> Int:
+    size = table.shape[0]
+    place = _place(key, size)
+    while table[place, 0] != key:
+        if table[place, 0] < 0:
+            table[place, 0] = key
+            table[place, 1] = state[NODES_TOP]
+            nodes[state[NODES_TOP]] = 0
+            state[NODES_TOP] += 1
+            break
+        place = place + 1 if place + 1 < size else 0
+    return table[place, 1]
+
+
+@kernel
+def rehash(old: Ints, table: Ints) -> None:
+    """Enter all rows of one table into another, empty one."""
+    size = table.shape[0]
+    for i in range(old.shape[0]):
+        if old[i, 0] >= 0:
+            place = _place(old[i, 0], size)
+            while table[place, 0] >= 0:
+                place = place + 1 if place + 1 < size else 0
+            table[place, 0] = old[i, 0]
+            table[place, 1] = old[i, 1]
+
+
+@kernel
+def _append(node: Int, slot: Int, nodes: Slots, arena: Slots, free: Slots, state: Ints) -> None:
+    length, base, capacity = np.int64(nodes[node, LENGTH]), np.int64(nodes[node, BASE]), np.int64(nodes[node, CAPACITY])
+    if length == capacity:
+        size_class = 0
+        while (1 << size_class) <= capacity:
+            size_class += 1
+        moved = np.int64(free[size_class])
+        if moved >= 0:
+            free[size_class] = arena[moved]
+        else:
+            moved = state[ARENA_TOP]
+            state[ARENA_TOP] += 1 << size_class
+        arena[moved : moved + length] = arena[base : base + length]
+        if capacity > 0:
+            arena[base] = free[size_class - 1]
+            free[size_class - 1] = base
+        base = moved
+        nodes[node, BASE], nodes[node, CAPACITY] = base, 1 << size_class
+    arena[base + length] = slot
+    nodes[node, LENGTH] = length + 1
+
+
+@kernel
+def _roomy(length: Int, table: Ints, nodes: Slots, arena: Slots, state: Ints) -> Any:
+    """Tell whether another query fits; what the arena needs is noted."""
+    state[NEED_ARENA] = 2 * length + 8
+    return (
+        state[NODES_TOP] + MOST_NEW_NODES <= nodes.shape[0]
+        and (state[NODES_TOP] + MOST_NEW_NODES) * 10 <= table.shape[0] * 7
+        and state[ARENA_TOP] + state[NEED_ARENA] <= arena.shape[0]
+    )
+
+
+@kernel
+def _word(slot: Int, nth: Int, kw: Slots, pool: Slots) -> Int:
+    """Return a query's nth word (0, 1 or 2), -1 where it has none."""
+    if nth == 2 and kw[slot, 2] < -1:
+        return np.int64(pool[-1 - kw[slot, 2]])
+    return np.int64(kw[slot, nth])
+
+
+@kernel
+def _there(word: Int, present: Bits) -> Any:
+    return (present[word >> 6] >> np.uint64(word & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@kernel
+def _change_object(old: Int, new: Int, word_off: Ints, words: Slots, present: Bits) -> None:
+    """Let the words present be those of another object, none where it is -1; word 0 always is."""
+    if old >= 0:
+        for j in range(word_off[old], word_off[old + 1]):
+            present[words[j] >> 6] = 0
+    present[0] = 1
+    if new >= 0:
+        for j in range(word_off[new], word_off[new + 1]):
+            present[words[j] >> 6] |= np.uint64(1) << np.uint64(words[j] & 63)
+
+
+@kernel
+def _fits(
+    slot: Int, word: Int, x: Int, y: Int, present: Bits, shape: Floats, traits: Any, kw: Slots, pool: Slots,
+    haversine: bool,
+) -> Any:  # fmt: skip
+    """Verify a candidate exactly; one that any keyword finds counts under the first of its words that is present."""
+    trait = traits[slot]
+    if trait & 128 != 0:
+        return False
+    kind = trait & 3
+    if kind == 1:
+        if not (x >= shape[slot, 0] and x <= shape[slot, 2] and y >= shape[slot, 1] and y <= shape[slot, 3]):
+            return False
+    elif kind == 2 and not haversine:
+        dx, dy = x - shape[slot, 0], y - shape[slot, 1]
+        if not dx * dx + dy * dy <= shape[slot, 2] * shape[slot, 2]:
+            return False
+    either = trait & 4 != 0
+    more = kw[slot, 2] < -1
+    count = 2 + pool[-2 - kw[slot, 2]] if more else 3
+    for j in range(count):
+        own = pool[-2 - kw[slot, 2] + j - 1] if more and j >= 2 else kw[slot, j]
+        if own < 0:
+            break
+        there = _there(own, present)
+        if either and there:
+            return own == word
+        if not either and not there:
+            return False
+    return not either
+
+
+@kernel
+def _note(node: Int, word: Int, i: Int, nodes: Slots, arena: Slots, runs: Slots, count: Int) -> Int:
+    """Note a list for reading: its first place, its end, the word that led to it and the object."""
+    if nodes[node, LENGTH] == 0:
+        return count
+    runs[count, 0] = nodes[node, BASE]
+    runs[count, 1] = nodes[node, BASE] + nodes[node, LENGTH]
+    runs[count, 2] = word
+    runs[count, 3] = i
+    prefetch(arena, nodes[node, BASE])
+    return count + 1
+
+
+@kernel
+def _settle(
+    count: Int, x: Floats, y: Floats, word_off: Ints, words: Slots, arena: Slots, present: Bits,
+    shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool, runs: Slots, out: Slots, found: Int,
+    ends: Ints, examined: Ints,
+) -> Int:  # fmt: skip
+    """Read lists and verify their queries; return the new number of matches, or -1 where `out` is full.
+
+    A plain query, a rectangle with up to three keywords that must all be there, waits in `out` for its region when its
+    keywords are there, which most are not; others are decided at once by `_fits` and wait as their complement.
+    """
+    listed = np.int64(0)
+    for z in range(count):
+        listed += runs[z, 1] - runs[z, 0]
+        examined[runs[z, 3]] += runs[z, 1] - runs[z, 0]
+    if found + listed > out.shape[0]:
+        return np.int64(-1)
+    kept, current = np.int64(found), -1
+    # A second reader goes `lead` queries ahead over all lists, none of which is empty, and asks for the rows.
+    begun, place, end, lead = 0, np.int64(0), np.int64(0), 0
+    for z in range(count):
+        i = runs[z, 3]
+        if i != current:
+            _change_object(current, i, word_off, words, present)
+            current = i
+        for p in range(runs[z, 0], runs[z, 1]):
+            while lead < AHEAD and (place < end or begun < count):
+                if place == end:
+                    place, end = np.int64(runs[begun, 0]), np.int64(runs[begun, 1])
+                    begun += 1
+                prefetch(kw, 3 * np.int64(arena[place]))
+                prefetch(traits, np.int64(arena[place]))
+                place += 1
+                lead += 1
+            lead -= 1
+            slot = np.int64(arena[p])
+            if (traits[slot] & 135 == 1) & (kw[slot, 2] >= -1):
+                # No branch: whether a keyword is there is a coin toss. Word 0, which every object has, stands for none.
+                out[kept] = slot
+                kept += np.int64(_there(max(kw[slot, 1], 0), present) & _there(max(kw[slot, 2], 0), present))
+            elif _fits(slot, runs[z, 2], x[i], y[i], present, shape, traits, kw, pool, haversine):
+                out[kept] = ~slot
+                kept += 1
+        ends[i] = kept
+    _change_object(current, -1, word_off, words, present)
+    return _inside(count, x, y, shape, runs, out, found, kept, ends)
+
+
+@kernel
+def _inside(
+    count: Int, x: Floats, y: Floats, shape: Floats, runs: Slots, out: Slots, found: Int, waiting_end: Int, ends: Ints
+) -> Int:
+    """Keep of the queries that wait in `out` those whose regions contain the object; return the number of matches."""
+    waiting, current = np.int64(found), -1
+    for z in range(count):
+        i = runs[z, 3]
+        if i == current:
+            continue
+        current = i
+        at_x, at_y = x[i], y[i]
+        for p in range(waiting, ends[i]):
+            later = np.int64(out[min(p + AHEAD, waiting_end - 1)])
+            prefetch(shape, 4 * max(later, ~later))
+            slot = np.int64(out[p])
+            sure = slot < 0
+            slot = ~slot if sure else slot
+            out[found] = slot
+            found += np.int64(
+                sure
+                or (at_x >= shape[slot, 0])
+                & (at_x <= shape[slot, 2])
+                & (at_y >= shape[slot, 1])
+                & (at_y <= shape[slot, 3])
+            )
+        waiting = ends[i]
+        ends[i] = found
+    return np.int64(found)
+
+
+@kernel
+def _known(wanted: Int, keys: Ints, owners: Slots, table: Ints, nodes: Slots) -> Int:
+    """Turn keys into the nodes that exist, in place, and ask for them; return how many there are."""
+    known = 0
+    for n in range(wanted):
+        node = _find(keys[n], table)
+        if node >= 0:
+            keys[known] = node << 31 | (keys[n] & 0x7FFFFFFF)
+            owners[known] = owners[n]
+            prefetch(nodes, 4 * node)
+            known += 1
+    return known
+
+
+@kernel
+def _together(first: Int, word_off: Ints, keys_of_word: Int, room: Int) -> Int:
+    """Return the end of the objects that go through the stages together; what one of them asks for always has room."""
+    last = first + 1
+    while last < min(first + TOGETHER, word_off.shape[0] - 1):
+        if keys_of_word * (word_off[last + 1] - word_off[first] + last + 1 - first) > room:
+            break
+        last += 1
+    return last
+
+
+@kernel
+def _close(first: Int, last: Int, off: Ints) -> None:
+    """Give objects that no list was read for the end of the object before them."""
+    for i in range(first, last):
+        if off[i + 1] < 0:
+            off[i + 1] = off[i]
+
+
+# ------------------------------------------------------------------------------------------------ GI2
+
+
+@kernel
+def gi2_add(
+    start: Int, slots: Slots, words: Slots, span: Slots, side: Int, most_cells: Int, table: Ints, nodes: Slots,
+    arena: Slots, free: Slots, state: Ints,
+) -> Int:  # fmt: skip
+    """File postings from `start` on, each in every cell of its span; return how many are filed before room runs out.
+
+    A posting that overlaps more than `most_cells` goes into the lists of everywhere, which every object reads.
+    `state[STACK_TOP]` is the number of cells of the current posting that are done.
+    """
+    for i in range(start, slots.shape[0]):
+        columns, rows = span[i, 2] - span[i, 0] + 1, span[i, 3] - span[i, 1] + 1
+        cells = columns * rows
+        if cells > most_cells:
+            cells = 1
+            state[EVERYWHERE] += 1
+        for n in range(state[STACK_TOP], cells):
+            cell = np.int64(side) * side
+            if columns * rows <= most_cells:
+                cell = (np.int64(span[i, 1]) + n // columns) * side + span[i, 0] + n % columns
+            known = _find(cell << 32 | words[i], table)
+            if not _roomy(nodes[known, LENGTH] if known >= 0 else 0, table, nodes, arena, state):
+                state[STACK_TOP] = n
+                if columns * rows > most_cells:
+                    state[EVERYWHERE] -= 1
+                return i
+            node = known if known >= 0 else _find_or_open(cell << 32 | words[i], table, nodes, state)
+            _append(node, slots[i], nodes, arena, free, state)
+        state[STACK_TOP] = 0
+    return slots.shape[0]
+
+
+@kernel
+def gi2_probe(
+    start: Int, x: Floats, y: Floats, cell: Slots, side: Int, word_off: Ints, words: Slots, table: Ints,
+    nodes: Slots, arena: Slots, state: Ints, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
+    present: Bits, keys: Ints, owners: Slots, runs: Slots, out: Slots, off: Ints, examined: Ints,
+) -> Int:  # fmt: skip
+    """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
+
+    Objects go through the stages together, as in KAG: every stage asks for the memory that the next one reads. `keys`,
+    `owners` and `runs` have room for what one object can ask for.
+    """
+    everywhere, ends, first = np.int64(side) * side, off[1:], np.int64(start)
+    while first < x.shape[0]:
+        last = _together(first, word_off, 2, keys.shape[0])
+        wanted = 0
+        for i in range(first, last):
+            examined[i], ends[i] = 0, -1
+            for j in range(word_off[i] - 1, word_off[i + 1]):
+                word = np.int64(words[j]) if j >= word_off[i] else np.int64(0)
+                for turn in range(2 if state[EVERYWHERE] > 0 else 1):
+                    keys[wanted] = (np.int64(cell[i]) if turn == 0 else everywhere) << 32 | word
+                    owners[wanted] = i
+                    prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
+                    wanted += 1
+        count = 0
+        for n in range(_known(wanted, keys, owners, table, nodes)):
+            count = _note(keys[n] >> 31, keys[n] & 0x7FFFFFFF, owners[n], nodes, arena, runs, count)
+        found = _settle(
+            count, x, y, word_off, words, arena, present, shape, traits, kw, pool, haversine, runs, out, off[first],
+            ends, examined,
+        )  # fmt: skip
+        if found < 0:
+            return first
+        _close(first, last, off)
+        first = last
+    return x.shape[0]
+
+
+# ------------------------------------------------------------------------------------------------ FAST
+
+
+@kernel
+def _own_level(slot: Int, levels: Int, box: Boxes) -> Int:
+    """Return the level of a query's own size: the deepest whose cells are not smaller, so it overlaps two by two at most."""
+    extent = max(np.int64(box[slot, 2]) - box[slot, 0], np.int64(box[slot, 3]) - box[slot, 1])
+    level = np.int64(levels)
+    while level > 0 and extent >= 1 << (16 - level):
+        level -= 1
+    return level
+
+
+@kernel
+def _cell_key(level: Int, column: Int, row: Int, word: Int) -> Int:
+    return np.int64(level) << 56 | (np.int64(row) << level | column) << 31 | word
+
+
+@kernel
+def _trie_key(node: Int, word: Int) -> Int:
+    return np.int64(1) << 62 | np.int64(node) << 31 | word
+
+
+@kernel
+def _push(slot: Int, word: Int, stack: Slots, state: Ints) -> None:
+    top = state[STACK_TOP]
+    stack[top, 0], stack[top, 1] = slot, word
+    state[STACK_TOP] = top + 1
+
+
+@kernel
+def _split(
+    node: Int, mark: Int, depth: Int, word: Int, level: Int, levels: Int, box: Boxes, kw: Slots, pool: Slots,
+    traits: Any, nodes: Slots, arena: Slots, stack: Slots, state: Ints,
+) -> None:  # fmt: skip
+    """Mark a frequent keyword's node and put those of its queries back to work that belong further down now."""
+    nodes[node, MARKS] |= mark
+    base, kept = np.int64(nodes[node, BASE]), 0
+    for p in range(base, base + nodes[node, LENGTH]):
+        slot = np.int64(arena[p])
+        if mark == DESCENDED:
+            moves = _own_level(slot, levels, box) > level
+        else:
+            moves = traits[slot] & 4 == 0 and _word(slot, depth + 1, kw, pool) >= 0
+        if moves:
+            _push(slot, word, stack, state)
+        else:
+            arena[base + kept] = slot
+            kept += 1
+    nodes[node, LENGTH] = kept
+
+
+@kernel
+def fast_add(
+    start: Int, slots: Slots, words: Slots, box: Boxes, frequent: Int, levels: Int, levels_of: Slots, reach: Ints, kw: Slots,
+    pool: Slots, traits: Any, table: Ints, nodes: Slots, arena: Slots, free: Slots, stack: Slots, state: Ints,
+) -> Int:  # fmt: skip
+    """File postings from `start` on; return how many are taken up before room runs out (the stack may hold some yet)."""
+    i = start
+    while i < slots.shape[0] or state[STACK_TOP] > 0:
+        if state[STACK_TOP] == 0:
+            _push(slots[i], words[i], stack, state)
+            i += 1
+        top = state[STACK_TOP] - 1
+        slot, word, level = np.int64(stack[top, 0]), np.int64(stack[top, 1]), np.int64(0)
+        if not _roomy(0, table, nodes, arena, state):
+            return i
+        depth = 0
+        node = _find_or_open(_cell_key(level, 0, 0, word), table, nodes, state)
+        while True:
+            marks = nodes[node, MARKS]
+            if level == 0 and depth == 0 and marks & DESCENDED and _own_level(slot, levels, box) > 0:
+                level = _own_level(slot, levels, box)
+                shift = 16 - level
+                key = _cell_key(level, np.int64(box[slot, 0]) >> shift, np.int64(box[slot, 1]) >> shift, word)
+                node = _find_or_open(key, table, nodes, state)
+            elif marks & TRIE and depth < 2 and traits[slot] & 4 == 0 and _word(slot, depth + 1, kw, pool) >= 0:
+                depth += 1
+                node = _find_or_open(_trie_key(node, _word(slot, depth, kw, pool)), table, nodes, state)
+            else:
+                break
+        if not _roomy(nodes[node, LENGTH], table, nodes, arena, state):
+            return i
+        marks = nodes[node, MARKS]
+        if nodes[node, LENGTH] >= frequent and level == 0 and depth == 0 and not marks & DESCENDED:
+            _split(node, DESCENDED, depth, word, level, levels, box, kw, pool, traits, nodes, arena, stack, state)
+            if nodes[node, LENGTH] == 0:
+                levels_of[word] &= ~np.int32(1)
+        elif nodes[node, LENGTH] >= frequent and depth < 2 and not marks & TRIE:
+            _split(node, TRIE, depth, word, level, levels, box, kw, pool, traits, nodes, arena, stack, state)
+        else:
+            _append(node, slot, nodes, arena, free, state)
+            levels_of[word] |= np.int32(1 << level)
+            reach[level, 0] = max(reach[level, 0], np.int64(box[slot, 2]) - box[slot, 0])
+            reach[level, 1] = max(reach[level, 1], np.int64(box[slot, 3]) - box[slot, 1])
+            state[STACK_TOP] -= 1
+    return i
+
+
+@kernel
+def _ask(
+    i: Int, word: Int, at_x: Int, at_y: Int, levels: Int, levels_of: Slots, reach: Ints, table: Ints, keys: Ints,
+    owners: Slots, wanted: Int,
+) -> Int:  # fmt: skip
+    """Write the keys of a word's lists that an object reads and ask for their places; return how many there are by now."""
+    for level in range(levels + 1):
+        if not levels_of[word] >> level & 1:
+            continue
+        column, row = np.int64(at_x) >> (16 - level), np.int64(at_y) >> (16 - level)
+        # A neighbour's queries reach as far as the largest on this level; further in, they need no look.
+        inner = (1 << (16 - level)) - 1
+        reached = 0
+        if column > 0 and (at_x & inner) < reach[level, 0]:
+            reached |= 1
+        if row > 0 and (at_y & inner) < reach[level, 1]:
+            reached |= 2
+        for near in range(4):
+            if near & reached == near:
+                keys[wanted] = _cell_key(level, column - (near & 1), row - (near >> 1), word)
+                owners[wanted] = i
+                prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
+                wanted += 1
+    return wanted
+
+
+@kernel
+def fast_probe(
+    start: Int, x: Floats, y: Floats, quanta_x: Slots, quanta_y: Slots, word_off: Ints, words: Slots,
+    levels: Int, levels_of: Slots, reach: Ints, table: Ints, nodes: Slots, arena: Slots, shape: Floats, traits: Any, kw: Slots,
+    pool: Slots, haversine: bool, present: Bits, keys: Ints, owners: Slots, stack: Slots, runs: Slots, out: Slots,
+    off: Ints, examined: Ints,
+) -> Int:  # fmt: skip
+    """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
+
+    A query is filed once, under the cell of its lower left corner, and shared with the cells right of and above it:
+    so an object reads its own cell and those left of and below it. `keys`, `owners` and `stack` have room for what one
+    object can ask for; runs are read whenever there are too many.
+    """
+    ends, first = off[1:], np.int64(start)
+    while first < x.shape[0]:
+        last = _together(first, word_off, 4 * (levels + 1), keys.shape[0])
+        wanted = 0
+        for i in range(first, last):
+            examined[i], ends[i] = 0, -1
+            for j in range(word_off[i] - 1, word_off[i + 1]):
+                word = words[j] if j >= word_off[i] else np.int32(0)
+                wanted = _ask(i, word, quanta_x[i], quanta_y[i], levels, levels_of, reach, table, keys, owners, wanted)
+        known = _known(wanted, keys, owners, table, nodes)
+        for n in range(known):
+            if nodes[keys[n] >> 31, MARKS] & TRIE:
+                for k in range(word_off[owners[n]], word_off[owners[n] + 1]):
+                    prefetch(table, 2 * _place(_trie_key(keys[n] >> 31, words[k]), table.shape[0]))
+        found, count = off[first], 0
+        for n in range(known):
+            i, top = owners[n], 1
+            stack[0] = keys[n] >> 31
+            while top > 0:
+                top -= 1
+                node = np.int64(stack[top])
+                count = _note(node, keys[n] & 0x7FFFFFFF, i, nodes, arena, runs, count)
+                if nodes[node, MARKS] & TRIE:
+                    for k in range(word_off[i], word_off[i + 1]):
+                        child = _find(_trie_key(node, words[k]), table)
+                        if child >= 0:
+                            prefetch(nodes, 4 * child)
+                            stack[top] = child
+                            top += 1
+                if count == runs.shape[0]:
+                    found = _settle(
+                        count, x, y, word_off, words, arena, present, shape, traits, kw, pool, haversine, runs, out,
+                        found, ends, examined,
+                    )  # fmt: skip
+                    count = 0
+                    if found < 0:
+                        return first
+        found = _settle(
+            count, x, y, word_off, words, arena, present, shape, traits, kw, pool, haversine, runs, out, found,
+            ends, examined,
+        )  # fmt: skip
+        if found < 0:
+            return first
+        _close(first, last, off)
+        first = last
+    return x.shape[0]

@@ -1,0 +1,143 @@
+"""A router that follows a plan: whatever the partitioner, each object and each query goes where the plan says."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from operators.balancing.orders import PlanSchedule, orders_of
+from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
+from operators.redistribution import Division
+from operators.routing.textual_summary import SUMMARY_FIELDS, TextualSummary, summary_changes
+from partitioners.columns import Csr
+from streams.batches import OP_REGISTER, ObjectBatch, QueryBatch, batch_fields
+from streams.errors import DeclarationError
+
+__all__ = ["PlanRouter"]
+
+
+@dataclass
+class PlanRouter(Bolt):
+    """Routes by the topology's plan (`topology.plan`, or one built from a sample as `[topology.partitioner]` says).
+
+    The evaluators read both streams with a direct grouping. Routers are replicated: where a row goes depends on the plan and
+    the row alone, and all of them change the plan in the same epoch, when a balancer says so on ``orders``. An
+    unregistration does not say where its query is, so it goes to all evaluators, and those that do not hold the query pass
+    over it.
+
+    With `textual_summary`, objects that no query of their evaluator can match are not sent. What queries add to the
+    summaries goes out on the stream ``summary``, in the same epoch; routers of objects read it with the grouping ``all`` from
+    the routers of queries, which therefore are a bolt of their own, and as feedback from the evaluators, which tell what
+    has ended. (A single router can route both.)
+
+    Options:
+        textual_summary: whether objects are held against the keywords of the queries.
+    """
+
+    outputs: ClassVar = {
+        "objects": batch_fields(ObjectBatch),
+        "queries": batch_fields(QueryBatch),
+        "summary": SUMMARY_FIELDS,
+    }
+    needs_plan: ClassVar = True
+
+    textual_summary: bool = False
+
+    def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
+        """Yield what would make the summaries incomplete."""
+        streams = {item.stream for item in component.inputs if not item.feedback}
+        if not self.textual_summary or "objects" not in streams:
+            return
+        if "queries" in streams and component.parallelism > 1:
+            yield (
+                "textual_summary",
+                f"the {component.parallelism} tasks of '{component.name}' would not know of each other's queries; let "
+                "another plan-router read the queries, and this one its stream 'summary' with the grouping 'all'",
+            )
+        elif not streams & {"queries", "summary"}:
+            yield "textual_summary", "nobody tells this router of queries; read the stream 'summary' of their router"
+        for item in component.inputs:
+            if item.stream == "summary" and item.grouping != "all":
+                yield "inputs", f"a summary read with the grouping '{item.grouping}' would be incomplete; use 'all'"
+
+    def open(self, context: TaskContext) -> None:
+        """Take the plan."""
+        readers = {n for stream in ("objects", "queries") for _, n in context.targets.get(stream, ())}
+        if context.plan is None or readers != {context.plan.workers}:
+            raise DeclarationError(f"a plan-router needs a plan for its readers, which have {sorted(readers)} tasks")
+        self._context = context
+        self._workers = context.plan.workers
+        self._schedule = PlanSchedule(context.plan)
+        self._summary = TextualSummary(self._workers) if self.textual_summary else None
+        self._tells = "summary" in context.targets
+
+    def routes(self, queries: QueryBatch) -> Csr:
+        """Return the evaluators that hold each query."""
+        return self._schedule.route_queries(queries, self._context.metric)
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Follow orders, then divide what has come."""
+        for order in orders_of(inputs.batches("orders")):
+            self._schedule.follow(order)
+        if self._summary is not None:
+            self._summary.apply(inputs.batches("summary"))
+        for queries in inputs.batches("queries"):
+            self._route_queries(queries, emit)
+        for objects in inputs.batches("objects"):
+            routes = self._schedule.route_objects(objects)
+            if self._summary is not None:
+                admitted = self._summary.admitted(objects, routes)
+                self._context.count("withheld", len(routes[1]) - len(admitted[1]))
+                routes = admitted
+            self._send(emit, "objects", objects, routes)
+
+    def _route_queries(self, queries: QueryBatch, emit: Emitter) -> None:
+        registers = queries.op == OP_REGISTER
+        new = queries if registers.all() else queries.take(np.flatnonzero(registers))
+        routes = self._schedule.route_queries(new, self._context.metric)
+        self._send(emit, "queries", new, routes)
+        if (self._tells or self._summary is not None) and (changes := summary_changes(new, routes)) is not None:
+            if self._tells:
+                emit.batch(changes, "summary")
+            if self._summary is not None:
+                self._summary.apply([changes])
+        if new is not queries:
+            ended = queries.take(np.flatnonzero(~registers))
+            for worker in range(self._workers):
+                emit.direct(worker, ended, "queries")
+
+    def _send(self, emit: Emitter, stream: str, batch: Any, routes: Csr) -> None:
+        """Give each worker its rows, in their order."""
+        off, worker = routes
+        row = np.repeat(np.arange(len(batch)), np.diff(off))
+        order = np.argsort(worker, kind="stable")
+        ends = np.cumsum(np.bincount(worker, minlength=self._workers))
+        for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            if end > start:
+                emit.direct(number, batch.take(row[order[start:end]]), stream)
+
+    def snapshot(self) -> State:
+        """Return the plans and the summaries."""
+        summary = None if self._summary is None else self._summary.snapshot()
+        return {"schedule": self._schedule.snapshot(), "summary": summary}
+
+    def restore(self, state: State) -> None:
+        """Take over a snapshot; one without plans is that of a router whose plan is new."""
+        if state["schedule"] is not None:
+            self._schedule.restore(state["schedule"])
+        if self._summary is not None:
+            self._summary.restore(state["summary"])
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All routers know the same; with other evaluators they start with their plan and the queries that live."""
+        state = dict(states[0])
+        if division.queries is not None and division.routes is not None:
+            state["schedule"] = None
+            if state["summary"] is not None:
+                summary = TextualSummary(division.evaluators)
+                changes = summary_changes(division.queries, division.routes)
+                summary.apply([] if changes is None else [changes])
+                state["summary"] = summary.snapshot()
+        return [state] * division.tasks

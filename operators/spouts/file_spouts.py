@@ -1,0 +1,295 @@
+"""Spouts that read files: objects set the time, query operations follow it.
+
+The two tell each other how far they are on the stream ``clock``. The spout of queries says up to which time all its
+operations are delivered (`bound`); the spout of objects emits only objects up to that time. In turn it announces the time
+of the last object that it would emit next; the spout of queries delivers operations up to there in the next epoch. So an
+operation is never later than the objects of its time and never early by more than an epoch, and both put a bounded number
+of rows into an epoch, however the input is spread over time.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from operators.operator import Emitter, Epoch, Inputs, Spout, State, TaskContext
+from operators.redistribution import Division
+from operators.spouts.injected_input import InjectedQueries, injected_objects
+from operators.spouts.read_ahead import ReadAhead, merge_shares
+from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
+from streams.errors import InputError
+from streams.files.object_files import read_objects
+from streams.files.prepared import load_vocabulary
+from streams.files.query_files import read_queries
+from streams.files.query_ledger import QueryLedger
+from streams.vocabulary import Encoder, Vocabulary
+
+__all__ = ["ObjectFileSpout", "QueryFileSpout"]
+
+CLOCK_FIELDS = ("bound", "last")
+NEVER = int(np.iinfo(np.int64).min)
+SMALLEST_CHUNK, LARGEST_CHUNK = 4_096, 65_536
+
+
+def _paths(path: Path | tuple[Path, ...]) -> list[Path]:
+    return list(path) if isinstance(path, tuple) else [path]
+
+
+def _vocabulary(context: TaskContext) -> Vocabulary:
+    return load_vocabulary(context.vocabulary) if context.vocabulary is not None else Vocabulary()
+
+
+def _tell(emit: Emitter, bound: int, last: int) -> None:
+    columns = (np.array([bound], np.int64), np.array([last], np.int64))
+    emit.batch(TupleBatch(CLOCK_FIELDS, columns), "clock")
+
+
+def _told(inputs: Inputs, field: str) -> list[int]:
+    return [int(batch.column(field)[-1]) for batch in inputs.batches("clock")]
+
+
+class _FileSpout(Spout):
+    """What both spouts do with their read-ahead."""
+
+    timed = True
+    path: Path | tuple[Path, ...]
+    _ahead: ReadAhead[Any]
+    _context: TaskContext
+
+    def check(self, _settings: Any, _component: Any) -> Iterator[tuple[str, str]]:
+        """Yield (key, what is wrong) for files that are not there."""
+        for path in _paths(self.path):
+            if not path.is_file():
+                yield "path", f"{path}: {'is a folder' if path.is_dir() else 'no such file'}"
+
+    def _emit_rejects(self, emit: Emitter) -> None:
+        for rejects in self._ahead.rejects:
+            self._context.count("rejected", len(rejects))
+            emit.batch(rejects, "rejects")
+        self._ahead.rejects.clear()
+
+    def snapshot(self) -> State:
+        """Return the position in the files and what was read ahead."""
+        return {"ahead": self._ahead.snapshot(), "last": self._last, "sizes": self._sizes()}
+
+    def _sizes(self) -> list[int]:
+        return [path.stat().st_size for path in _paths(self.path)]
+
+    def _check_sizes(self, sizes: Sequence[int]) -> None:
+        """Raise `InputError` for a file that has become shorter: what was read of it is not there any more."""
+        for path, now, then in zip(_paths(self.path), self._sizes(), sizes, strict=True):
+            if now < then:
+                raise InputError(
+                    f"{path} has {now} bytes, but had {then} at the checkpoint; a run cannot go on behind what it has read "
+                    "there: bring the file back, or start afresh"
+                )
+
+    _last: int = NEVER
+
+
+@dataclass
+class ObjectFileSpout(_FileSpout):
+    """Reads objects from JSONL, CSV or Parquet files, one after the other, and cuts them into epochs.
+
+    Options:
+        path: a file, or a list of files.
+        limit: stop after so many objects.
+        dynamic: the records are states of objects, which a later record may replace or delete.
+    """
+
+    outputs: ClassVar = {
+        "objects": batch_fields(ObjectBatch),
+        "rejects": batch_fields(RejectBatch),
+        "words": ("id", "word"),
+        "clock": CLOCK_FIELDS,
+    }
+    pace: ClassVar = "leads"
+
+    path: Path | tuple[Path, ...]
+    limit: int | None = None
+    dynamic: bool = False
+
+    def open(self, context: TaskContext) -> None:
+        """Open the files."""
+        self._context = context
+        self._wants_words = bool(context.targets.get("words"))
+        self._encoder = Encoder(_vocabulary(context), track_words=self._wants_words, remember=context.limits.words)
+        self._emitted = 0
+        self._ahead = ReadAhead(self._chunks(), ObjectBatch.empty())
+
+    def _chunks(self, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
+        chunks = read_objects(
+            _paths(self.path),
+            space=self._context.space,
+            encoder=self._encoder,
+            chunk_rows=min(max(self._context.epoch_objects, SMALLEST_CHUNK), LARGEST_CHUNK),
+            skip=skip,
+            watermark=watermark,
+            share=(self._context.index, self._context.parallelism),
+            dynamic=self.dynamic,
+            limits=self._context.limits,
+        )
+        return injected_objects(chunks, self._context.injections, self._context.space, self._encoder)
+
+    def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
+        """Emit the next objects, as far as the queries of their time are delivered."""
+        delivered = min(_told(inputs, "bound"), default=FOREVER)
+        rows = int(np.searchsorted(self._ahead.rows.ts[: self._next_rows()], delivered, side="right"))
+        if rows:
+            self._last = int(self._ahead.rows.ts[rows - 1])
+            self._emitted += rows
+            objects = self._ahead.take(rows)
+            self._context.count("objects", len(objects))
+            emit.batch(objects, "objects")
+        coming = self._next_rows()
+        self._emit_rejects(emit)
+        if self._wants_words and (words := self._encoder.new_words()):
+            emit.batch(TupleBatch.of(("id", "word"), words), "words")
+        more = coming > 0 or self._reads_on()
+        next_time = int(self._ahead.rows.ts[coming - 1]) if coming else self._last if more else FOREVER
+        _tell(emit, next_time, self._last)
+        emit.watermark = self._last if more else max([self._last, *_told(inputs, "last")])
+        return more
+
+    def _reads_on(self) -> bool:
+        """Tell whether there may be more objects, though none is at hand: so far there were only rejects."""
+        return not self._ahead.ended and (self.limit is None or self._emitted < self.limit)
+
+    def _next_rows(self) -> int:
+        """Return how many rows the next epoch may have, and see that they are read."""
+        wanted = self._context.epoch_objects
+        if self.limit is not None:
+            wanted = min(wanted, self.limit - self._emitted)
+        self._ahead.fill(wanted)
+        rows = min(wanted, len(self._ahead.rows))
+        if rows and self._context.epoch_ms is not None:
+            ts = self._ahead.rows.ts[:rows]
+            rows = int(np.searchsorted(ts, ts[0] + self._context.epoch_ms, side="left"))
+        return rows
+
+    def snapshot(self) -> State:
+        """Return the position in the files and what was read ahead."""
+        return {**super().snapshot(), "emitted": self._emitted}
+
+    def restore(self, state: State) -> None:
+        """Go on behind what was read."""
+        self._check_sizes(state["sizes"])
+        ahead = state["ahead"]
+        self._ahead = ReadAhead(self._chunks(ahead["records"], ahead["watermark"]), ObjectBatch.empty())
+        self._ahead.restore(ahead)
+        self._last, self._emitted = state["last"], state["emitted"]
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All tasks have read the same; what was read ahead, each its share of it, is put together for the first one."""
+        merged = merge_shares([state["ahead"] for state in states])
+        first = {**states[0], "ahead": merged}
+        other = {**first, "ahead": {**merged, "mine": np.zeros(len(merged["mine"]), np.bool_), "rejects": []}}
+        return [first, *[other] * (division.tasks - 1)]
+
+
+@dataclass
+class QueryFileSpout(_FileSpout):
+    """Reads query operations from JSONL files, one after the other, and delivers each before the objects of its time.
+
+    Options:
+        path: a file, or a list of files.
+    """
+
+    outputs: ClassVar = {
+        "queries": batch_fields(QueryBatch),
+        "rejects": batch_fields(RejectBatch),
+        "clock": CLOCK_FIELDS,
+    }
+    pace: ClassVar = "follows"
+
+    path: Path | tuple[Path, ...]
+
+    def open(self, context: TaskContext) -> None:
+        """Open the files."""
+        self._context = context
+        self._encoder = Encoder(_vocabulary(context), remember=context.limits.words)
+        self._ledger = QueryLedger(context.limits.live_queries)
+        self._paced = bool(context.targets.get("clock"))
+        self._ahead = ReadAhead(iter(self._injected()), QueryBatch.empty())
+
+    def _injected(self, skip: int = 0, watermark: int | None = None, taken: int = 0) -> InjectedQueries:
+        """Return the reader with injected queries merged in."""
+        context = self._context
+        self._merged = InjectedQueries(
+            lambda: self._chunks(self._ledger, skip, watermark),
+            lambda: self._chunks(QueryLedger(context.limits.live_queries)),
+            context.injections,
+            context.space,
+            taken,
+        )
+        return self._merged
+
+    def _chunks(self, ledger: QueryLedger, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
+        return read_queries(
+            _paths(self.path),
+            space=self._context.space,
+            metric=self._context.metric,
+            encoder=self._encoder,
+            ledger=ledger,
+            answers=self._context.answers or None,
+            chunk_rows=min(max(self._context.epoch_queries, SMALLEST_CHUNK), LARGEST_CHUNK),
+            skip=skip,
+            watermark=watermark,
+            limits=self._context.limits,
+        )
+
+    def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
+        """Emit the operations that the next objects need."""
+        self._ahead.fill(self._context.epoch_queries)
+        coming = max(_told(inputs, "bound"), default=NEVER if self._paced else FOREVER)
+        ts = self._ahead.rows.ts[: self._context.epoch_queries]
+        rows = int(np.searchsorted(ts, coming, side="right"))
+        if rows:
+            self._last = int(ts[rows - 1])
+            share = self._share(self._ahead.take(rows))
+            self._context.count("queries", int(np.count_nonzero(share.op == OP_REGISTER)))
+            emit.batch(share, "queries")
+            self._ahead.fill(1)
+        if self._context.index == 0:
+            self._emit_rejects(emit)
+        self._ahead.rejects.clear()
+        more = len(self._ahead.rows) > 0 or not self._ahead.ended
+        delivered = self._delivered()
+        _tell(emit, delivered, self._last)
+        emit.watermark = delivered
+        return more
+
+    def _delivered(self) -> int:
+        """Return up to which time all operations are delivered."""
+        if len(self._ahead.rows):
+            return int(self._ahead.rows.ts[0]) - 1
+        if self._ahead.ended:
+            return FOREVER
+        return NEVER if self._ahead.watermark is None else self._ahead.watermark - 1
+
+    def _share(self, queries: QueryBatch) -> QueryBatch:
+        """Return this task's part: every task reads all operations, because each must know which ids are taken."""
+        n, index, parallelism = len(queries), self._context.index, self._context.parallelism
+        return queries.slice(n * index // parallelism, n * (index + 1) // parallelism)
+
+    def snapshot(self) -> State:
+        """Return the position in the files, what was read ahead, and the ids that are taken."""
+        return {**super().snapshot(), "ledger": self._ledger.snapshot(), "injected": self._merged.taken}
+
+    def restore(self, state: State) -> None:
+        """Go on behind what was read."""
+        self._check_sizes(state["sizes"])
+        ahead = state["ahead"]
+        self._ledger.restore(state["ledger"])
+        merged = self._injected(ahead["records"], ahead["watermark"], state["injected"])
+        self._ahead = ReadAhead(iter(merged), QueryBatch.empty())
+        self._ahead.restore(ahead)
+        self._last = state["last"]
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All tasks have read the same, and each emits its share of what is emitted next."""
+        return [dict(states[0])] * division.tasks

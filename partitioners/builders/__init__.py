@@ -1,0 +1,1 @@
+"""How plans are made: the decompositions and assignments of the five papers, by name."""

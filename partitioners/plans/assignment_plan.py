@@ -1,0 +1,163 @@
+"""`AssignmentPlan`: subscriptions one by one to workers, objects to all (DkM-SKS, Section 2).
+
+The plan keeps O_init and the rectangles of the subsets, so that the main server can price subscriptions that come later
+(Sections 3.1, 3.2 and 4.4) and give each to the worker that is least loaded by then.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partitioners.columns import Csr, Floats, Ints, Offsets, Points, Regions, Workers, check_range, own_columns
+from partitioners.costs.allocation import greedy_in_order
+from partitioners.costs.initial_objects import InitialObjects
+from partitioners.costs.statistics import Statistics
+from partitioners.costs.subscription_costs import ball_rects, hybrid_costs, keyword_costs, nearest_rects, space_costs
+from partitioners.plans.broadcast import everywhere, one_each, scrambled
+from partitioners.plans.plan import check_plan, plan_kind
+from streams.errors import InputError, did_you_mean
+from streams.geometry import Rect
+
+__all__ = ["COST_MODELS", "AssignmentPlan"]
+
+#: How a new subscription is priced: KOP's Equation 1, SOP's Equation 2, DkM-SKS's Equations 5 and 7.
+COST_MODELS = ("keyword", "space", "hybrid")
+
+
+@plan_kind
+@dataclass(frozen=True, slots=True, eq=False)
+class AssignmentPlan:
+    """An assignment of known subscriptions and a cost model for those to come.
+
+    Attributes:
+        model: one of `COST_MODELS`.
+        number, assigned: known subscriptions by number, ascending, and their workers.
+        load: C(w) of each worker.
+        rects: R of each subset (only the hybrid model looks at it).
+        x, y, kw_off, kw: the objects of O_init.
+    """
+
+    kind: ClassVar[str] = "assignment"
+
+    space: Rect
+    workers: int
+    model: str
+    number: Ints
+    assigned: Workers
+    load: Floats
+    rects: Floats
+    x: Floats
+    y: Floats
+    kw_off: Offsets
+    kw: Ints
+    version: int = 1
+    initial: InitialObjects = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        own_columns(self, number=(np.int64, 1), assigned=(np.int32, 1), load=(np.float64, 1), rects=(np.float64, 2))
+        own_columns(self, x=(np.float64, 1), y=(np.float64, 1), kw_off=(np.int32, 1), kw=(np.int64, 1))
+        object.__setattr__(self, "initial", InitialObjects.of(self.space, self.x, self.y, self.kw_off, self.kw))
+        self.check()
+
+    @classmethod
+    def of(
+        cls,
+        statistics: Statistics,
+        workers: int,
+        model: str,
+        assigned: Workers,
+        load: Floats,
+        rects: Floats | None = None,
+    ) -> "AssignmentPlan":
+        """Make a plan from an assignment of the sampled queries, row by row."""
+        order = np.argsort(statistics.queries.number, kind="stable")
+        o = statistics.objects
+        return cls(
+            space=statistics.space,
+            workers=workers,
+            model=model,
+            number=statistics.queries.number[order],
+            assigned=assigned[order],
+            load=load,
+            rects=np.empty((0, 4)) if rects is None else rects,
+            x=o.x,
+            y=o.y,
+            kw_off=o.kw_off,
+            kw=o.kw,
+        )
+
+    @property
+    def meets_once(self) -> bool:
+        """Always: a subscription has one worker."""
+        return True
+
+    def check(self) -> None:
+        """Raise unless every known subscription has one existing worker."""
+        check_plan(self)
+        if self.model not in COST_MODELS:
+            near = did_you_mean(str(self.model), COST_MODELS)
+            raise InputError(
+                f"an assignment by the unknown cost model '{self.model}'{near}; expected one of {COST_MODELS}"
+            )
+        if len(self.assigned) != len(self.number) or (np.diff(self.number) <= 0).any():
+            raise InputError("an assignment needs one worker for each subscription, in ascending order of numbers")
+        check_range("assigned", self.assigned, 0, self.workers)
+        if len(self.load) != self.workers or self.rects.shape[1] != 4:
+            raise InputError(f"an assignment to {self.workers} workers has {len(self.load)} loads")
+
+    def costs(
+        self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints, k: NDArray[np.integer], match_any: NDArray[np.bool_]
+    ) -> Floats:
+        """Return C(s) of new subscriptions from O_init.
+
+        The hybrid model takes R* of the subset that overlaps the ball's rectangle most (Equation 7), the rectangle
+        itself where it overlaps none.
+        """
+        r = Regions.of((x, y, x, y), kw_off, kw, match_any)
+        if self.model == "keyword":
+            return keyword_costs(self.initial, r.kw_off, r.kw)
+        radius = self.initial.kth_distances(r.min_x, r.min_y, r.kw_off, r.kw, k, r.match_any)
+        own = ball_rects(r.min_x, r.min_y, radius, self.space)
+        if self.model == "space":
+            return space_costs(self.initial, own)
+        nearest = nearest_rects(self.rects, own)
+        rects = np.where((nearest >= 0)[:, None], np.concatenate([self.rects, np.zeros((1, 4))])[nearest], own)
+        return hybrid_costs(self.initial, rects, np.arange(len(own)), r.kw_off, r.kw)
+
+    def assign(self, costs: Floats, load: Floats) -> tuple[Workers, Floats]:
+        """Give new subscriptions, in order, to the least loaded workers; return workers and new loads.
+
+        The loads are the main server's own, starting with the plan's: a plan does not change.
+        """
+        return greedy_in_order(costs, load)
+
+    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+        """Send every object to all workers."""
+        return everywhere(len(Points.of(x, y, kw_off, kw).x), self.workers)
+
+    def route_regions(
+        self,
+        min_x: Floats,
+        min_y: Floats,
+        max_x: Floats,
+        max_y: Floats,
+        kw_off: Offsets,
+        kw: Ints,
+        match_any: NDArray[np.bool_],
+        *,
+        number: Ints | None = None,
+        at_x: Floats | None = None,
+        at_y: Floats | None = None,
+    ) -> Csr:
+        """Send a known subscription to its worker, another one to the worker that a hash of its number names.
+
+        A main server that keeps loads uses `costs` and `assign` for new subscriptions instead; either is exact, because
+        objects go everywhere.
+        """
+        r = Regions.of((min_x, min_y, max_x, max_y), kw_off, kw, match_any, number, (at_x, at_y))
+        place = np.searchsorted(self.number, r.number)
+        known = np.append(self.number, -1)[place] == r.number
+        fallback = scrambled(r.number, self.workers)
+        return one_each(np.where(known, np.append(self.assigned, np.int32(0))[place], fallback))

@@ -1,0 +1,224 @@
+"""`GridPlan`: rectangles of fine-grid cells, each with a worker or with workers by keyword.
+
+Most of the papers' global indexes are of this form: Tornado's partitions and a uniform grid (one worker a box),
+PS2Stream's kd^t-tree (some boxes divided by text), DSkype's keyword ranges (one box, many parts), its location-based
+method and the spatial-first hybrid (`anchored`: a subscription lives in the box of its place, a message visits all
+boxes, because a top-k query has no border beyond which nothing counts).
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partitioners.columns import (
+    Csr,
+    Floats,
+    Ints,
+    Offsets,
+    Points,
+    Regions,
+    Workers,
+    check_csr,
+    check_range,
+    own_columns,
+)
+from partitioners.grids.fine_grid import FineGrid
+from partitioners.plans.grid_routing import grid_points, grid_regions
+from partitioners.plans.plan import check_plan, plan_kind
+from streams.errors import InputError
+from streams.geometry import Rect
+
+__all__ = ["GridPlan", "KeywordParts", "keyword_ranges"]
+
+#: How a box divides its keywords: first keywords of ranges, their parts (-1: by hash), and the workers of the parts.
+KeywordParts = tuple[Ints, Workers, Workers]
+
+
+@plan_kind
+@dataclass(frozen=True, slots=True, eq=False)
+class GridPlan:
+    """A tiling of the fine grid; the arrays are laid out as `partitioners.plans.grid_routing` says.
+
+    Attributes:
+        boxes: first column, first row, last column, last row of each box.
+        part_off, part_worker: the parts of each box and their workers.
+        range_off, range_start, range_part: how a box of several parts divides keywords.
+        cost: the estimated cost of each part, for allocation and display.
+        anchored: whether queries stay in the box of their place and objects visit all boxes.
+    """
+
+    kind: ClassVar[str] = "grid"
+
+    space: Rect
+    workers: int
+    columns: int
+    rows: int
+    boxes: NDArray[np.int32]
+    part_off: Offsets
+    part_worker: Workers
+    range_off: Offsets
+    range_start: Ints
+    range_part: Workers
+    cost: Floats
+    anchored: bool = False
+    version: int = 1
+    owner: Workers = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        own_columns(
+            self, boxes=(np.int32, 2), part_off=(np.int32, 1), part_worker=(np.int32, 1), range_off=(np.int32, 1)
+        )
+        own_columns(self, range_start=(np.int64, 1), range_part=(np.int32, 1), cost=(np.float64, 1))
+        object.__setattr__(self, "owner", self._painted())
+        own_columns(self, owner=(np.int32, 1))
+        self.check()
+
+    @classmethod
+    def of_boxes(
+        cls,
+        grid: FineGrid,
+        boxes: NDArray[np.integer],
+        worker: NDArray[np.integer],
+        workers: int,
+        cost: Floats | None = None,
+        anchored: bool = False,
+    ) -> "GridPlan":
+        """Make a plan with one worker for each box."""
+        count = len(boxes)
+        return cls(
+            space=grid.space,
+            workers=workers,
+            columns=grid.columns,
+            rows=grid.rows,
+            boxes=np.asarray(boxes, np.int32),
+            part_off=np.arange(count + 1, dtype=np.int32),
+            part_worker=np.asarray(worker, np.int32),
+            range_off=np.zeros(count + 1, np.int32),
+            range_start=np.empty(0, np.int64),
+            range_part=np.empty(0, np.int32),
+            cost=np.zeros(count) if cost is None else cost,
+            anchored=anchored,
+        )
+
+    @classmethod
+    def of_parts(
+        cls,
+        grid: FineGrid,
+        boxes: NDArray[np.integer],
+        parts: list[KeywordParts],
+        workers: int,
+        cost: Floats | None = None,
+        anchored: bool = False,
+    ) -> "GridPlan":
+        """Make a plan whose boxes divide their keywords, box i as `parts[i]` says."""
+        part_off = np.cumsum([0] + [len(worker) for _, _, worker in parts])
+        range_off = np.cumsum([0] + [len(start) for start, _, _ in parts])
+        return cls(
+            space=grid.space,
+            workers=workers,
+            columns=grid.columns,
+            rows=grid.rows,
+            boxes=np.asarray(boxes, np.int32),
+            part_off=part_off,
+            part_worker=np.concatenate([worker for _, _, worker in parts]),
+            range_off=range_off,
+            range_start=np.concatenate([start for start, _, _ in parts]),
+            range_part=np.concatenate([part for _, part, _ in parts]),
+            cost=np.zeros(part_off[-1]) if cost is None else cost,
+            anchored=anchored,
+        )
+
+    @property
+    def grid(self) -> FineGrid:
+        """The fine grid under the boxes."""
+        return FineGrid(self.space, self.columns, self.rows)
+
+    @property
+    def meets_once(self) -> bool:
+        """Whether no box is divided by keywords."""
+        return len(self.part_worker) == len(self.boxes)
+
+    def _painted(self) -> Workers:
+        grid = self.grid
+        if self.boxes.ndim != 2 or self.boxes.shape[1] != 4 or len(self.boxes) == 0:
+            raise InputError(f"a grid plan has boxes of shape {self.boxes.shape}, expected at least one row of 4")
+        for low, high, size in ((0, 2, grid.columns), (1, 3, grid.rows)):
+            check_range("boxes", self.boxes[:, [low, high]], 0, size)
+            if (self.boxes[:, low] > self.boxes[:, high]).any():
+                raise InputError("a grid plan has a box that ends before it begins")
+        owner = np.full((grid.rows, grid.columns), -1, np.int32)
+        for number, (x0, y0, x1, y1) in enumerate(self.boxes.tolist()):
+            owner[y0 : y1 + 1, x0 : x1 + 1] = number
+        return owner.ravel()
+
+    def check(self) -> None:
+        """Raise unless the boxes tile the grid without overlap and every part has a worker."""
+        check_plan(self)
+        sides = self.boxes[:, 2:].astype(np.int64) - self.boxes[:, :2] + 1
+        if (self.owner < 0).any() or int(sides.prod(axis=1).sum()) != self.grid.cells:
+            raise InputError("the boxes of a grid plan do not cover the space exactly once; build the plan again")
+        check_csr("part_off", self.part_off, len(self.part_worker), len(self.boxes))
+        check_csr("range_off", self.range_off, len(self.range_start), len(self.boxes))
+        check_range("part_worker", self.part_worker, 0, self.workers)
+        parts = np.diff(self.part_off)
+        if (
+            (parts < 1).any()
+            or len(self.cost) != len(self.part_worker)
+            or len(self.range_part) != len(self.range_start)
+        ):
+            raise InputError("a grid plan has a box without a worker, or columns of different lengths")
+        box = np.repeat(np.arange(len(self.boxes)), np.diff(self.range_off))
+        if (self.range_part < -1).any() or (self.range_part >= parts[box]).any():
+            raise InputError("a grid plan has a keyword range with a part that its box does not have")
+        if ((np.diff(self.range_start) <= 0) & (box[1:] == box[:-1])).any():
+            raise InputError("a grid plan has keyword ranges that do not ascend")
+
+    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+        """Return the workers that must see each object."""
+        p = Points.of(x, y, kw_off, kw)
+        scattered = p.x.view(np.int64) ^ (p.y.view(np.int64) >> 7)
+        found: Csr = grid_points(
+            p.x, p.y, p.kw_off, p.kw, scattered, np.array(self.grid.scale()), (self.columns, self.rows), self.anchored,
+            self.owner, self.part_off, self.part_worker, self.range_off, self.range_start, self.range_part, self.workers,
+        )  # fmt: skip
+        return found
+
+    def route_regions(
+        self,
+        min_x: Floats,
+        min_y: Floats,
+        max_x: Floats,
+        max_y: Floats,
+        kw_off: Offsets,
+        kw: Ints,
+        match_any: NDArray[np.bool_],
+        *,
+        number: Ints | None = None,
+        at_x: Floats | None = None,
+        at_y: Floats | None = None,
+    ) -> Csr:
+        """Return the workers that must hold each query."""
+        r = Regions.of((min_x, min_y, max_x, max_y), kw_off, kw, match_any, number, (at_x, at_y))
+        found: Csr = grid_regions(
+            (r.min_x, r.min_y, r.max_x, r.max_y), r.at_x, r.at_y, r.kw_off, r.kw, r.match_any,
+            np.array(self.grid.scale()), (self.columns, self.rows), self.anchored, self.owner, self.boxes,
+            self.part_off, self.part_worker, self.range_off, self.range_start, self.range_part, self.workers,
+        )  # fmt: skip
+        return found
+
+
+def keyword_ranges(keyword: Ints, part: NDArray[np.integer]) -> tuple[Ints, Workers]:
+    """Turn an explicit table (keyword, part), keywords ascending, into ranges; what is not in it goes by hash.
+
+    Neighbouring keywords of one part become one range, so a table of ranks compresses well.
+    """
+    if len(keyword) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int32)
+    gap = np.append(keyword[1:] != keyword[:-1] + 1, True)
+    new = np.append(True, gap[:-1] | (part[1:] != part[:-1]))
+    start = np.concatenate([keyword[new], keyword[gap] + 1])
+    kept = np.concatenate([np.asarray(part, np.int32)[new], np.full(int(gap.sum()), -1, np.int32)])
+    order = np.argsort(start, kind="stable")
+    return start[order], kept[order]

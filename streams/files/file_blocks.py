@@ -1,0 +1,225 @@
+"""Files as blocks of records: endings, compression, physical lines, and a bound on what is held in memory.
+
+Text files (JSONL, CSV) are read a few MiB at a time and cut into records by a kernel. A record that is longer than the
+limit is measured but not kept: it comes as a record without bytes, for the caller to reject.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streams.columns import Ints
+from streams.errors import InputError, did_you_mean
+from streams.files.read_limits import DEFAULT_LIMITS, ReadLimits
+from streams.files.record_kernels import AT, AT_FIELD, BEGIN, BLANK, FIRST_LINE, IN_QUOTES, STATE, cut_records
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "FileKind",
+    "ReadLimits",
+    "RecordBlock",
+    "as_paths",
+    "check_readable",
+    "file_kind",
+    "is_utf8",
+    "read_records",
+]
+
+#: How much of a file is read at a time; also about the size of a block.
+READ_BYTES = 8 << 20
+
+Format = Literal["jsonl", "csv", "parquet"]
+_FORMATS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What a file's ending says: its format, and how it is compressed (None: not at all)."""
+
+    format: Format
+    compression: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordBlock:
+    """Some records of a text file, one after the other.
+
+    Attributes:
+        data: the bytes from the first record to the last, as an array.
+        start: where each record starts in `data`.
+        stop: where it ends, without its line end; an over-long record has no bytes.
+        line: the physical line on which each record starts, from 1 on.
+        size: the length of each record in bytes, also of an over-long one.
+        too_long: which records are longer than the limit.
+        unclosed: whether the last record ends with the file inside of quotes.
+    """
+
+    data: NDArray[np.uint8]
+    start: Ints
+    stop: Ints
+    line: Ints
+    size: Ints
+    too_long: NDArray[np.bool_]
+    unclosed: bool
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def tail(self, first: int) -> "RecordBlock":
+        """Return the block without its first records; at least one must remain."""
+        base = int(self.start[first])
+        return RecordBlock(
+            self.data[base:], self.start[first:] - base, self.stop[first:] - base, self.line[first:],
+            self.size[first:], self.too_long[first:], self.unclosed,
+        )  # fmt: skip
+
+    def record(self, row: int) -> bytes:
+        """Return the bytes of one record."""
+        return self.data[self.start[row] : self.stop[row]].tobytes()
+
+    def not_utf8(self) -> NDArray[np.bool_]:
+        """Tell which records are not UTF-8."""
+        wrong = np.zeros(len(self), np.bool_)
+        if len(self.data) == 0 or self.data.max() < 128 or is_utf8(self.data.tobytes()):
+            return wrong
+        for row in range(len(self)):
+            wrong[row] = not is_utf8(self.record(row))
+        return wrong
+
+
+def is_utf8(data: bytes) -> bool:
+    """Tell whether bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def as_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return one path or many as a list of strings."""
+    many = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    return [os.fspath(path) for path in many]
+
+
+def file_kind(path: str, formats: Sequence[Format] = ("jsonl", "csv", "parquet")) -> FileKind:
+    """Tell format and compression by a file's ending; raise `InputError` where it names none of these formats."""
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    compression = _COMPRESSIONS.get(endings[-1]) if endings else None
+    ending = (endings[:-1] if compression else endings)[-1:]
+    found = _FORMATS.get(ending[0]) if ending else None
+    known = [known for known, name in _FORMATS.items() if name in formats]
+    if found is None or found not in formats:
+        shown = f"ends in '{ending[0]}'{did_you_mean(ending[0], known)}" if ending else "has no ending"
+        raise InputError(f"{path} {shown}; expected {', '.join(known)}, for text also with .gz or .zst behind it")
+    if found == "parquet" and compression:
+        raise InputError(f"{path}: Parquet is compressed inside and is not read through {endings[-1]}; decompress it")
+    return FileKind(found, compression)
+
+
+def check_readable(path: str) -> None:
+    """Raise `InputError` for a path that is missing, a folder, or not ours to read."""
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a folder; name the files in it")
+    if not os.path.exists(path):
+        folder = os.path.dirname(path) or "."
+        there = sorted(os.listdir(folder))[:1000] if os.path.isdir(folder) else []
+        raise InputError(f"{path} does not exist{did_you_mean(os.path.basename(path), there)}; check the path")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{path} cannot be read: permission denied; check its owner and mode")
+
+
+def _read_bytes(path: str, compression: str | None) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file, a few MiB at a time."""
+    check_readable(path)
+    try:
+        with pa.input_stream(path, compression=compression) as stream:
+            while data := stream.read(READ_BYTES):
+                yield data
+    except OSError as error:
+        what = f"as {compression}" if compression else "to its end"
+        raise InputError(f"{path} cannot be read {what}: {error}; it is damaged or cut off, fetch it again") from error
+
+
+def read_records(
+    path: str, compression: str | None, *, quoted: bool, rows: int, limits: ReadLimits = DEFAULT_LIMITS
+) -> Iterator[RecordBlock]:
+    """Yield the records of a text file in blocks of at most `rows`; with `quoted`, as CSV has them."""
+    cutter = _Cutter(quoted, rows, limits.line_bytes)
+    mark = len(_BYTE_ORDER_MARK)
+    first = True
+    for data in _read_bytes(path, compression):
+        yield from cutter.feed(data[mark:] if first and data.startswith(_BYTE_ORDER_MARK) else data)
+        first = False
+    yield from cutter.finish()
+
+
+class _Cutter:
+    """Cuts bytes that come in pieces into records, and holds at most one unfinished record."""
+
+    def __init__(self, quoted: bool, rows: int, limit: int) -> None:
+        self._quoted = quoted
+        self._rows = rows
+        self._limit = limit
+        self._rest = b""
+        self._dropped = 0  # bytes of an over-long record that are gone already
+        self._dropped_line = 0
+        self._cursor = np.array([0, 0, AT_FIELD, 1, 1, 1], np.int64)
+
+    def feed(self, data: bytes) -> Iterator[RecordBlock]:
+        """Yield the records that end in this piece."""
+        whole = self._rest + data if self._rest else data
+        array = np.frombuffer(whole, np.uint8)
+        while True:
+            block = self._cut(array)
+            if len(block) == 0:
+                break
+            yield block
+        cursor = self._cursor
+        begin = int(cursor[BEGIN])
+        self._rest = whole[begin:]
+        if len(self._rest) > self._limit + 1:  # one more for a carriage return, which may belong to the line's end
+            self._dropped += len(self._rest) - 1
+            self._dropped_line = int(cursor[FIRST_LINE])
+            self._rest = self._rest[-1:]
+        cursor[BEGIN], cursor[AT] = 0, len(self._rest)
+
+    def _cut(self, data: NDArray[np.uint8]) -> RecordBlock:
+        starts, stops, lines = (np.empty(self._rows, np.int64) for _ in range(3))
+        count = cut_records(data, self._quoted, self._cursor, starts, stops, lines)
+        start, stop, line = starts[:count], stops[:count], lines[:count]
+        size = stop - start
+        if self._dropped and self._cursor[FIRST_LINE] != self._dropped_line:
+            if count and line[0] == self._dropped_line:  # else it was white space
+                size[0] += self._dropped
+            self._dropped = 0
+        too_long = size > self._limit
+        base, end = (int(start[0]), int(stop[-1])) if count else (0, 0)
+        start = start - base
+        return RecordBlock(data[base:end], start, np.where(too_long, start, stop - base), line, size, too_long, False)
+
+    def finish(self) -> Iterator[RecordBlock]:
+        """Yield the last record where the file does not end with a line feed."""
+        cursor = self._cursor
+        if cursor[BLANK]:
+            return
+        rest = self._rest.removesuffix(b"\r") if cursor[STATE] != IN_QUOTES else self._rest
+        size = self._dropped + len(rest)
+        too_long = size > self._limit
+        yield RecordBlock(
+            np.frombuffer(rest, np.uint8),
+            np.zeros(1, np.int64),
+            np.array([0 if too_long else len(rest)], np.int64),
+            cursor[FIRST_LINE : FIRST_LINE + 1].copy(),
+            np.array([size], np.int64),
+            np.array([too_long]),
+            bool(cursor[STATE] == IN_QUOTES),
+        )

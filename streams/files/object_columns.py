@@ -1,0 +1,125 @@
+"""Objects as a file has them, in columns, and what is wrong with each.
+
+Every format brings its columns into this form, so that all of them reject the same things with the same words.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.columns import Ids, Ints
+from streams.errors import did_you_mean
+from streams.files.faults import Faults, shown
+from streams.files.file_blocks import ReadLimits
+from streams.files.keyword_columns import KeywordColumns
+from streams.files.object_fields import OPERATIONS, Field
+from streams.geometry import Rect
+from streams.timestamps import TIME_EXPECTED
+
+__all__ = ["Location", "ObjectColumns", "settle"]
+
+Flags = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Location:
+    """The two coordinates, and for each row whether it names them lon, lat (else x, y)."""
+
+    x: Field
+    y: Field
+    geographic: Flags
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectColumns:
+    """Objects of a block; the values of a row with a fault mean nothing."""
+
+    ids: Ids
+    ts: Ints
+    x: Floats
+    y: Floats
+    op: NDArray[np.uint8]
+    keywords: KeywordColumns
+    faults: Faults
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    @classmethod
+    def concat(cls, parts: list["ObjectColumns"]) -> "ObjectColumns":
+        """Put the objects of blocks one after the other; there must be at least one block."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            Ids.concat([part.ids for part in parts]),
+            np.concatenate([part.ts for part in parts]),
+            np.concatenate([part.x for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            np.concatenate([part.op for part in parts]),
+            KeywordColumns.concat([part.keywords for part in parts]),
+            Faults.concat([part.faults for part in parts]),
+        )
+
+
+def settle(
+    ids: Field,
+    ts: Field,
+    at: Location,
+    op: Field,
+    keywords: KeywordColumns,
+    space: Rect,
+    limits: ReadLimits,
+    faults: Faults,
+) -> ObjectColumns:
+    """Check all columns of a block, field by field; the first thing that is wrong with a record is its reason."""
+    faults.note(ids.missing, lambda _: "no id")
+    faults.note(ids.bad, lambda row: f"id is {shown(ids.found(row))}, expected a string or an integer")
+    faults.note(ts.missing, lambda _: "no ts")
+    faults.note(ts.bad, lambda row: f"ts is {shown(ts.found(row))}, expected {TIME_EXPECTED}")
+    _check_location(at, space, faults)
+    faults.note(op.bad, lambda row: _unknown_operation(op.found(row)))
+    keywords.note_faults(faults, limits.keywords)
+    _check_length(ids.values, limits.id_bytes, faults)
+    return ObjectColumns(ids.values, ts.values, at.x.values, at.y.values, op.values, keywords, faults)
+
+
+def _check_length(ids: Ids, most: int, faults: Faults) -> None:
+    """Note the ids that are too long; where ids of both kinds are kept as JSON, what counts is the id itself."""
+    if ids.kind == "int":
+        return
+    sizes = pc.binary_length(ids.values).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero((sizes > most) & ~faults.bad).tolist():
+        text = ids.values[row].as_py()
+        found = len(json.loads(text).encode()) if ids.kind == "json" and text.startswith('"') else int(sizes[row])
+        if found > most:
+            faults.note_row(row, f"an id of {found} bytes, longer than the limit of {most}")
+
+
+def _unknown_operation(found: Any) -> str:
+    near = did_you_mean(found, OPERATIONS) if isinstance(found, str) else ""
+    return f"op is {shown(found)}, expected upsert or delete{near}"
+
+
+def _check_location(at: Location, space: Rect, faults: Faults) -> None:
+    faults.note(at.x.missing & at.y.missing, lambda _: "no location, expected x and y or lon and lat")
+    _check_coordinate(at.x, lambda row: "lon" if at.geographic[row] else "x", faults)
+    _check_coordinate(at.y, lambda row: "lat" if at.geographic[row] else "y", faults)
+    x, y = at.x.values, at.y.values
+    faults.note(
+        ~space.contains(x, y),
+        lambda row: f"({float(x[row])!r}, {float(y[row])!r}) is outside the space {list(space.as_tuple())}",
+    )
+
+
+def _check_coordinate(field: Field, name: Callable[[int], str], faults: Faults) -> None:
+    values = field.values
+    faults.note(field.missing, lambda row: f"no {name(row)}")
+    faults.note(field.bad, lambda row: f"{name(row)} is {shown(field.found(row))}, expected a number")
+    faults.note(np.isnan(values), lambda row: f"{name(row)} is NaN, expected a finite number")
+    faults.note(np.isinf(values), lambda row: f"{name(row)} is infinite, expected a finite number")

@@ -1,0 +1,111 @@
+"""Objects from CSV with a header."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.errors import InputError, listed
+from streams.files.faults import Faults
+from streams.files.field_texts import cut_texts
+from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8
+from streams.files.keyword_columns import KeywordColumns
+from streams.files.object_columns import Location, ObjectColumns, settle
+from streams.files.object_fields import number_texts, operation_field, time_field, written_ids
+from streams.files.object_tables import TableColumns, find_columns
+from streams.files.record_kernels import cut_fields
+from streams.geometry import Rect
+
+__all__ = ["CsvHeader", "csv_objects", "read_header"]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvHeader:
+    """All columns of a file in order, and those that are read."""
+
+    columns: tuple[str, ...]
+    used: TableColumns
+
+
+def read_header(path: str, blocks: Iterator[RecordBlock], limits: ReadLimits) -> tuple[CsvHeader, RecordBlock | None]:
+    """Take the header off the blocks of a file; return it and the rest of the first block."""
+    first = next(blocks, None)
+    if first is None:
+        raise InputError(f"{path} is empty; expected a header such as id,ts,x,y,text in its first line")
+    line = first.record(0)
+    names = None if first.too_long[0] or first.unclosed or not is_utf8(line) else _names(line.decode())
+    if names is None:
+        raise InputError(
+            f"{path} has no readable header in line {first.line[0]}; expected one such as id,ts,x,y,text, in UTF-8, "
+            f"of at most {limits.line_bytes:,} bytes, ending with a line feed"
+        )
+    used = find_columns(path, names, ("keywords", "text"), limits.columns)
+    return CsvHeader(names, used), (first.tail(1) if len(first) > 1 else None)
+
+
+def _names(header: str) -> tuple[str, ...] | None:
+    """Return the names in a header, or None for one that the csv module does not take."""
+    try:
+        return tuple(name.strip() for name in next(csv.reader([header])))
+    except csv.Error:  # a carriage return in the middle, a name without end
+        return None
+
+
+def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: ReadLimits) -> ObjectColumns:
+    """Read a block of records."""
+    rows = len(block)
+    faults = Faults(rows)
+    texts = dict(zip(header.used.names, _columns(block, header, limits, faults), strict=True))
+    geographic = np.full(rows, header.used.x == "lon")
+    words = texts.get("keywords")
+    return settle(
+        written_ids(texts["id"]),
+        time_field(_or_null(texts["ts"])),
+        Location(number_texts(texts[header.used.x]), number_texts(texts[header.used.y]), geographic),
+        operation_field(_or_null(texts["op"]) if header.used.op else None, rows),
+        KeywordColumns.of(
+            rows,
+            lists=None if words is None else pc.utf8_split_whitespace(_or_null(words)),
+            texts=texts.get("text"),
+        ),
+        space, limits, faults,
+    )  # fmt: skip
+
+
+def _or_null(texts: Any) -> Any:
+    """Return texts with null for an empty one."""
+    empty = pc.equal(pc.binary_length(texts), 0)
+    return pc.if_else(empty, pa.scalar(None, pa.string()), texts) if pc.any(empty, min_count=0).as_py() else texts
+
+
+def _columns(block: RecordBlock, header: CsvHeader, limits: ReadLimits, faults: Faults) -> list[Any]:
+    """Cut the records and return the used columns as Arrow strings; a record with a fault is empty."""
+    rows = len(block)
+    slot_of = np.full(len(header.columns), -1, np.int64)
+    for slot, name in enumerate(header.used.names):
+        slot_of[header.columns.index(name)] = slot
+    shape = (len(header.used.names), rows)
+    begins, ends, written = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.uint8)
+    counts = np.zeros(rows, np.int64)
+    cut_fields(block.data, block.start, block.stop, slot_of, begins, ends, written, counts)
+    faults.note(
+        block.too_long, lambda row: f"a record of {block.size[row]} bytes, longer than the limit of {limits.line_bytes}"
+    )
+    faults.note(_last(rows, block.unclosed), lambda _: "a quote is opened and not closed before the file ends")
+    faults.note(block.not_utf8(), lambda _: "not UTF-8")
+    expected, named = len(header.columns), listed(header.columns)
+    faults.note(counts != expected, lambda row: f"{counts[row]} fields, expected {expected} ({named})")
+    ends[:, faults.bad] = begins[:, faults.bad]
+    written[:, faults.bad] = 0
+    return [cut_texts(block.data, *field) for field in zip(begins, ends, written, strict=True)]
+
+
+def _last(rows: int, flag: bool) -> NDArray[np.bool_]:
+    flags = np.zeros(rows, np.bool_)
+    flags[-1:] = flag
+    return flags

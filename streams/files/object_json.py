@@ -1,0 +1,126 @@
+"""Objects from JSON lines."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streams.files.faults import Faults, shown
+from streams.files.file_blocks import ReadLimits, RecordBlock
+from streams.files.json_blocks import Repeated, first_types, is_unicode, load_line, parse_run, parse_runs
+from streams.files.keyword_columns import KeywordColumns
+from streams.files.object_columns import Location, ObjectColumns, settle
+from streams.files.object_fields import (
+    id_field,
+    id_values,
+    number_field,
+    number_values,
+    operation_field,
+    pick,
+    time_field,
+    time_values,
+)
+from streams.geometry import Rect
+
+__all__ = ["json_objects"]
+
+_SCHEMA = {
+    "id": pa.int64(), "ts": pa.int64(), "x": pa.float64(), "y": pa.float64(), "lon": pa.float64(), "lat": pa.float64(),
+    "keyword_ids": pa.list_(pa.int64()), "keywords": pa.list_(pa.string()), "text": pa.string(), "op": pa.string(),
+}  # fmt: skip
+_INT64 = range(-(2**63), 2**63)
+
+
+def json_objects(block: RecordBlock, space: Rect, limits: ReadLimits) -> ObjectColumns:
+    """Read a block of lines: through Arrow where it can be trusted, else line by line, with the same result."""
+    parts = parse_runs(
+        block,
+        lambda first, stop: _fast(block, first, stop, space, limits),
+        lambda first, stop: _exact(block, first, stop, space, limits),
+    )
+    return ObjectColumns.concat(parts)
+
+
+def _fast(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLimits) -> ObjectColumns | None:
+    schema = pa.schema({**_SCHEMA, **first_types(block, first, ("id", "ts"))})
+    table = parse_run(block, first, stop, schema)
+    if table is None:
+        return None
+    column = {name: table.column(name).combine_chunks() for name in _SCHEMA}
+    x, y, lon, lat = (number_field(column[name]) for name in ("x", "y", "lon", "lat"))
+    plain = ~(x.missing & y.missing)
+    return settle(
+        id_field(column["id"]),
+        time_field(column["ts"]),
+        Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
+        operation_field(column["op"], len(plain)),
+        KeywordColumns.of(len(plain), column["keyword_ids"], column["keywords"], column["text"]),
+        space, limits, Faults(len(plain)),
+    )  # fmt: skip
+
+
+def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLimits) -> ObjectColumns:
+    rows = stop - first
+    faults = Faults(rows)
+    records: list[dict[str, Any]] = []
+    for row in range(rows):
+        if block.too_long[first + row]:
+            size = block.size[first + row]
+            faults.note_row(row, f"a line of {size} bytes, longer than the limit of {limits.line_bytes}")
+            records.append({})
+            continue
+        record = load_line(block.record(first + row))
+        if isinstance(record, str):
+            faults.note_row(row, record)
+            record = {}
+        elif isinstance(record, Repeated) and (twice := record.fields & _SCHEMA.keys()):
+            faults.note_row(row, f"field '{min(twice)}' is given more than once")
+        records.append({name: record[name] for name in _SCHEMA if name in record})  # the rest may be large
+
+    def values(name: str) -> list[Any]:
+        return [record.get(name) for record in records]
+
+    plain = np.array([r.get("x") is not None or r.get("y") is not None for r in records], np.bool_)
+    operations = [_text(faults, row, "op", value) for row, value in enumerate(values("op"))]
+    ids = [_list(faults, row, "keyword_ids", value) for row, value in enumerate(values("keyword_ids"))]
+    words = [_list(faults, row, "keywords", value) for row, value in enumerate(values("keywords"))]
+    texts = [_text(faults, row, "text", value) for row, value in enumerate(values("text"))]
+    return settle(
+        id_values(values("id"), is_unicode),
+        time_values(values("ts")),
+        Location(
+            pick(number_values(values("x")), number_values(values("lon")), plain),
+            pick(number_values(values("y")), number_values(values("lat")), plain),
+            ~plain,
+        ),
+        operation_field(pa.array(operations, pa.string()), rows),
+        KeywordColumns.of(
+            rows, pa.array(ids, _SCHEMA["keyword_ids"]), pa.array(words, _SCHEMA["keywords"]), pa.array(texts, pa.string())
+        ),
+        space, limits, faults,
+    )  # fmt: skip
+
+
+def _text(faults: Faults, row: int, name: str, value: Any) -> str | None:
+    """Return a string or nothing; note anything else."""
+    if value is None or (isinstance(value, str) and is_unicode(value)):
+        return value
+    faults.note_row(row, f"{name} is {shown(value)}, expected a string")
+    return None
+
+
+def _list(faults: Faults, row: int, name: str, value: Any) -> list[Any] | None:
+    """Return a list of words or of ids (with nulls, which are judged later) or nothing; note anything else."""
+    if value is None:
+        return None
+    what = "an array of strings" if name == "keywords" else "an array of integers"
+    if not isinstance(value, list):
+        faults.note_row(row, f"{name} is {shown(value)}, expected {what}")
+        return None
+    for place, item in enumerate(value):
+        word = name == "keywords" and isinstance(item, str) and is_unicode(item)
+        number = name == "keyword_ids" and type(item) is int and item in _INT64
+        if item is not None and not word and not number:
+            faults.note_row(row, f"{name}[{place}] is {shown(item)}, expected {what}")
+            return None
+    return value

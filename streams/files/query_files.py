@@ -1,0 +1,164 @@
+"""Query operations from JSONL files, as one stream of columnar chunks.
+
+What a record says on its own is read a block at a time (`streams.files.query_columns`). What depends on the records before
+it, the order of time and the ids that are taken, is decided here, record by record where a block is not plain.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.batches import OP_REGISTER, QUERY_TYPES, QueryBatch, RejectBatch
+from streams.errors import DeclarationError
+from streams.files.faults import Faults
+from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
+from streams.files.query_columns import json_queries
+from streams.files.query_ledger import QueryLedger
+from streams.files.query_records import QueryRules
+from streams.geometry import Metric, Rect
+from streams.vocabulary import Encoder
+
+__all__ = ["KINDS", "QueryChunk", "read_queries"]
+
+#: The kinds of query by type and by whether they are continuous, as operators declare what they answer.
+KINDS = tuple((f"snapshot {name}", f"continuous {name}") for name in QUERY_TYPES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryChunk:
+    """A stretch of the input: the accepted operations, the rejected ones, and how many records both are made of."""
+
+    batch: QueryBatch
+    rejects: RejectBatch
+    records: int
+
+
+def read_queries(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    space: Rect,
+    encoder: Encoder,
+    ledger: QueryLedger,
+    metric: Metric = "euclidean",
+    answers: Collection[str] | None = None,
+    chunk_rows: int = 65_536,
+    skip: int = 0,
+    watermark: int | None = None,
+    limits: ReadLimits = DEFAULT_LIMITS,
+) -> Iterator[QueryChunk]:
+    """Read files one after the other as one stream of query operations.
+
+    The `number` of an operation is the index of its record in the whole input.
+
+    Args:
+        paths: one file or many.
+        space: the place of a query must be inside of it.
+        encoder: turns keywords into ids.
+        ledger: knows the ids that are taken, and learns those of this input; after `skip`, the ledger of then.
+        metric: how distances are measured.
+        answers: the kinds of query to accept, out of `KINDS`; none: all.
+        chunk_rows: how many records a chunk stands for at most.
+        skip: go on after this many records, as a reader does that was restored.
+        watermark: the largest `ts` among the records before, for the same reader.
+        limits: what a record may be at most.
+    """
+    if chunk_rows < 1 or skip < 0:
+        raise DeclarationError(
+            f"cannot read queries with chunk_rows {chunk_rows}, skip {skip}; expected 1 or more, 0 or more"
+        )
+    names = as_paths(paths)
+    for path in names:
+        file_kind(path, ("jsonl",))
+        check_readable(path)
+    rules = QueryRules(space, metric, limits.keywords, limits.id_bytes)
+    return _read(names, rules, encoder, _Gate(ledger, answers, watermark), chunk_rows, skip, limits)
+
+
+def _read(
+    names: list[str], rules: QueryRules, encoder: Encoder, gate: "_Gate", rows: int, skip: int, limits: ReadLimits
+) -> Iterator[QueryChunk]:
+    number = 0
+    for path in names:
+        kind = file_kind(path, ("jsonl",))
+        for block in read_records(path, kind.compression, quoted=False, rows=rows, limits=limits):
+            passed = min(max(skip - number, 0), len(block))
+            number += passed
+            if passed == len(block):
+                continue
+            fresh = block.tail(passed)
+            read = json_queries(fresh, rules, encoder, limits.line_bytes)
+            batch = gate.admit(read.batch, read.faults, number)
+            rejected = sorted(read.faults.reasons)
+            reasons = [read.faults.reasons[row] for row in rejected]
+            yield QueryChunk(batch, RejectBatch.of(path, fresh.line[rejected].tolist(), reasons), len(fresh))
+            number += len(fresh)
+
+
+class _Gate:
+    """Lets operations through in order of time, registrations only of free ids, unregistrations only of taken ones."""
+
+    def __init__(self, ledger: QueryLedger, answers: Collection[str] | None, watermark: int | None) -> None:
+        self._ledger = ledger
+        self._watermark = watermark
+        self._answers = sorted(answers) if answers is not None else None
+        known = {kind for kinds in KINDS for kind in kinds}
+        if answers is not None and (unknown := sorted(set(answers) - known)):
+            raise DeclarationError(f"'{unknown[0]}' is no kind of query; expected some of {', '.join(sorted(known))}")
+        self._answered = np.array([[answers is None or kind in answers for kind in kinds] for kinds in KINDS])
+
+    def admit(self, batch: QueryBatch, faults: Faults, first: int) -> QueryBatch:
+        """Return the operations that are accepted, numbered from `first` on; note the others."""
+        rows = batch.number
+        answered = self._answered[batch.type, batch.continuous.astype(np.int64)] | (batch.op != OP_REGISTER)
+        for place in np.flatnonzero(~answered).tolist():
+            kind = KINDS[batch.type[place]][int(batch.continuous[place])]
+            faults.note_row(
+                int(rows[place]), f"{kind} queries are not answered here, only {', '.join(self._answers or ())}"
+            )
+        batch = batch if answered.all() else batch.take(np.flatnonzero(answered))
+        rows = batch.number
+        batch = replace(batch, number=rows + first, target=rows + first)
+        if len(batch) == 0 or self._admit_all(batch):
+            return batch
+        target = batch.target.copy()
+        accepted = self._admit_each(batch, rows, target, faults)
+        batch = replace(batch, target=target)
+        return batch if accepted.all() else batch.take(np.flatnonzero(accepted))
+
+    def _admit_all(self, batch: QueryBatch) -> bool:
+        """Admit a batch of registrations in order of time and of new ids in one go, or nothing."""
+        ts = batch.ts
+        plain = (batch.op == OP_REGISTER).all() and (ts[1:] >= ts[:-1]).all()
+        if not plain or (self._watermark is not None and ts[0] < self._watermark):
+            return False
+        self._ledger.make_room(len(batch), int(ts[0]))
+        if not self._ledger.register_all(batch.ids.to_list(), batch.number.tolist(), batch.end.tolist()):
+            return False
+        self._watermark = int(ts[-1])
+        return True
+
+    def _admit_each(
+        self, batch: QueryBatch, rows: NDArray[np.int64], target: NDArray[np.int64], faults: Faults
+    ) -> NDArray[np.bool_]:
+        """Admit operations one after the other; each changes what the next may do."""
+        accepted = np.zeros(len(batch), np.bool_)
+        columns = (batch.ids.to_list(), batch.op.tolist(), batch.ts.tolist(), batch.end.tolist(), batch.number.tolist())
+        for place, (name, op, ts, end, number) in enumerate(zip(*columns, strict=True)):
+            reason: int | str | None
+            if self._watermark is not None and ts < self._watermark:
+                reason = f"ts {ts} is older than {self._watermark}, which came before; expected non-decreasing ts"
+            elif op == OP_REGISTER:
+                reason = self._ledger.register(name, number, ts, end)
+            else:
+                reason = self._ledger.unregister(name, ts)
+                if isinstance(reason, int):
+                    target[place], reason = reason, None
+            if reason is None:
+                accepted[place] = True
+                self._watermark = ts
+            else:
+                faults.note_row(int(rows[place]), str(reason))
+        return accepted

@@ -1,0 +1,146 @@
+"""Results and rejects as the lines of their files, and results as the rows of a Parquet table."""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.batches import QUERY_TYPES, TYPE_RANGE, TYPE_TERMS, AnswerBatch, MatchBatch, RejectBatch
+from streams.columns import Ids, Offsets
+from streams.errors import RunError
+from streams.files.json_text import json_ids
+
+__all__ = ["RESULT_SCHEMA", "reject_lines", "result_lines", "result_table"]
+
+#: How many rows are made into text at a time: Arrow counts the bytes of a column with 32 bits.
+_ROWS_AT_A_TIME = 1 << 20
+
+Rows = TypeVar("Rows", MatchBatch, RejectBatch)
+
+_ITEMS = pa.list_(pa.struct([("id", pa.string()), ("value", pa.float64())]))
+_TERMS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
+
+#: The columns of a results file in Parquet; identifiers are strings there, also those that were integers.
+RESULT_SCHEMA = pa.schema(
+    {
+        "query": pa.string(),
+        "ts": pa.int64(),
+        "type": pa.string(),
+        "object": pa.string(),
+        "objects": _ITEMS,
+        "terms": _TERMS,
+    }
+)
+
+
+def result_lines(batch: MatchBatch | AnswerBatch) -> bytes:
+    """Return results as JSON lines: one for each match, or one for each answer."""
+    if isinstance(batch, AnswerBatch):
+        return _answer_lines(batch)
+    return b"".join(
+        _lines({"query": json_ids(part.query), "ts": _integers(part.ts), "object": json_ids(part.object)})
+        for part in _parts(batch)
+    )
+
+
+def reject_lines(batch: RejectBatch) -> bytes:
+    """Return rejects as JSON lines: source, line, reason."""
+    return b"".join(
+        _lines({"source": json_ids(part.source), "line": _integers(part.line), "reason": json_ids(part.reason)})
+        for part in _parts(batch)
+    )
+
+
+def _parts(batch: Rows) -> Iterator[Rows]:
+    return (batch.slice(at, at + _ROWS_AT_A_TIME) for at in range(0, len(batch), _ROWS_AT_A_TIME))
+
+
+def _integers(values: Any) -> Any:
+    return pa.array(values).cast(pa.string())
+
+
+def _lines(columns: Mapping[str, Any]) -> bytes:
+    """Return a JSON object a row from columns of JSON texts; the texts of an Arrow column are one buffer already."""
+    pieces: list[Any] = []
+    for name, column in columns.items():
+        pieces += [f'{"," if pieces else "{"}"{name}":', column]
+    lines = pc.binary_join_element_wise(*pieces, "}\n", "")
+    _, offsets, data = lines.buffers()
+    first, last = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]]
+    return bytes(memoryview(data)[first:last])
+
+
+def _answer_lines(batch: AnswerBatch) -> bytes:
+    _check_finite(batch)
+    kinds = np.repeat(batch.type, np.diff(batch.off)).tolist()
+    items = zip(json_ids(batch.item).to_pylist(), batch.value.tolist(), kinds, strict=True)
+    listed = [_item(name, value, kind) for name, value, kind in items]
+    rows = zip(json_ids(batch.query).to_pylist(), batch.ts.tolist(), batch.type.tolist(), strict=True)
+    return "".join(
+        [
+            f'{{"query":{query},"ts":{ts},"{"terms" if kind == TYPE_TERMS else "objects"}":[{",".join(listed[a:b])}]}}\n'
+            for (query, ts, kind), (a, b) in zip(rows, pairwise(batch.off.tolist()), strict=True)
+        ]
+    ).encode()
+
+
+def _item(name: str, value: float, kind: int) -> str:
+    """Return one item of an answer as JSON; a float is written as shortly as it can be read back."""
+    if kind == TYPE_RANGE:
+        return name
+    return f"[{name},{int(value)}]" if kind == TYPE_TERMS else f"[{name},{value!r}]"
+
+
+def _check_finite(batch: AnswerBatch) -> None:
+    """Refuse values that JSON cannot write."""
+    if not np.isfinite(batch.value).all():
+        row = int(np.searchsorted(batch.off, np.argmin(np.isfinite(batch.value)), "right")) - 1
+        query = batch.query.slice(row, row + 1).to_list()[0]
+        raise RunError(
+            f"the answer to query {query!r} has a value that is not finite; use a smaller space or metric units"
+        )
+
+
+def result_table(batch: MatchBatch | AnswerBatch) -> pa.Table:
+    """Return results as rows of `RESULT_SCHEMA`; what a row does not have is null."""
+    rows = len(batch)
+    columns = {"query": _texts(batch.query), "ts": pa.array(batch.ts)}
+    if isinstance(batch, MatchBatch):
+        columns |= {"type": pa.repeat(pa.scalar(QUERY_TYPES[TYPE_RANGE]), rows), "object": _texts(batch.object)}
+    else:
+        columns |= _answer_columns(batch)
+    return pa.table(
+        [columns.get(field.name, pa.nulls(rows, field.type)) for field in RESULT_SCHEMA], schema=RESULT_SCHEMA
+    )
+
+
+def _answer_columns(batch: AnswerBatch) -> dict[str, Any]:
+    _check_finite(batch)
+    names, terms = _texts(batch.item), batch.type == TYPE_TERMS
+    values = pa.array(batch.value, mask=np.repeat(batch.type == TYPE_RANGE, np.diff(batch.off)))
+    objects = pa.StructArray.from_arrays([names, values], fields=list(_ITEMS.value_type))
+    counts = pa.StructArray.from_arrays([names, pa.array(batch.value.astype(np.int64))], fields=list(_TERMS.value_type))
+    return {
+        "type": pa.array(QUERY_TYPES).take(pa.array(batch.type)),
+        "objects": _lists(batch.off, objects, ~terms),
+        "terms": _lists(batch.off, counts, terms),
+    }
+
+
+def _texts(ids: Ids) -> Any:
+    if ids.kind == "json":
+        return pa.array([str(name) for name in ids.to_list()], pa.string())
+    return ids.values if ids.kind == "text" else _integers(ids.values)
+
+
+def _lists(off: Offsets, values: Any, chosen: NDArray[np.bool_]) -> Any:
+    """Make lists of the values for the chosen rows; the others have none."""
+    sizes = np.diff(off)
+    kept = values.filter(pa.array(np.repeat(chosen, sizes)))
+    new_off = np.concatenate([np.zeros(1, np.int32), np.cumsum(np.where(chosen, sizes, 0), dtype=np.int32)])
+    bounds = pa.array(new_off, mask=np.append(~chosen, False))  # a null bound is a null list
+    return pa.ListArray.from_arrays(bounds, kept)

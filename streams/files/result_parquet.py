@@ -1,0 +1,198 @@
+"""Results as Parquet: straight into one file, or by parts that survive a crash.
+
+A Parquet file cannot be cut and taken up again, because what makes it readable stands at its end. A run that takes checkpoints
+therefore keeps each full row group in a file of its own, in a folder beside the results, and joins them when it ends;
+rows that wait for a group to fill up are part of the checkpoint. The joined file is the one that a run without
+checkpoints writes: the same rows in the same row groups.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streams.batches import AnswerBatch, MatchBatch
+from streams.errors import InputError
+from streams.files.line_files import writing
+from streams.files.result_lines import RESULT_SCHEMA, result_table
+
+__all__ = ["ParquetParts", "ParquetWriter"]
+
+#: A row group of a Parquet file is written when so many rows or bytes wait for it.
+GROUP_ROWS, GROUP_BYTES = 1 << 17, 64 << 20
+
+_COMPRESSION = "zstd"
+
+
+class _Waiting:
+    """Rows that wait until a row group is full."""
+
+    def __init__(self) -> None:
+        self._tables: list[pa.Table] = []
+        self._rows = self._bytes = 0
+
+    def add(self, table: pa.Table) -> bool:
+        """Take rows; return whether they fill a group."""
+        self._tables.append(table)
+        self._rows += table.num_rows
+        self._bytes += table.nbytes
+        return self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES
+
+    def take(self) -> Any:
+        """Hand all rows over as one table; None where there are none."""
+        tables, rows = self._tables, self._rows
+        self._tables, self._rows, self._bytes = [], 0, 0
+        return pa.concat_tables(tables).combine_chunks() if rows else None
+
+    def pack(self) -> bytes:
+        """Return the rows as an Arrow stream, and keep them."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, RESULT_SCHEMA) as stream:
+            for table in self._tables:
+                stream.write_table(table)
+        packed: bytes = sink.getvalue().to_pybytes()
+        return packed
+
+    def unpack(self, packed: bytes) -> None:
+        """Take over rows that were packed."""
+        with pa.ipc.open_stream(packed) as stream:
+            self.add(stream.read_all())
+
+
+class ParquetWriter:
+    """Writes results as Parquet (`RESULT_SCHEMA`), a row group at a time; the file can be read once it is closed."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._file = _new_file(self._path)
+        self._waiting = _Waiting()
+
+    def write(self, batch: MatchBatch | AnswerBatch) -> None:
+        """Write a batch of results, or keep it until a row group is full."""
+        if self._waiting.add(result_table(batch)):
+            self._flush()
+
+    def _flush(self) -> None:
+        table = self._waiting.take()
+        if table is not None:
+            with writing(self._path):
+                self._file.write_table(table)
+
+    def close(self) -> None:
+        """Write what waits, and the footer."""
+        self._flush()
+        with writing(self._path):
+            self._file.close()
+
+
+class ParquetParts:
+    """Writes results as Parquet, and can go on from a checkpoint.
+
+    Args:
+        path: the file that there is in the end; its parts are in the folder of that name with ``.parts`` behind.
+        state: what `snapshot` returned, to go on from there; None starts afresh.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], state: dict[str, Any] | None = None) -> None:
+        self._path = Path(path)
+        self._folder = self._path.with_name(self._path.name + ".parts")
+        self._waiting = _Waiting()
+        self._groups = 0
+        if state is None:
+            self._start()
+        else:
+            self._go_on(state["groups"])
+            self._waiting.unpack(state["waiting"])
+
+    def _part(self, group: int) -> Path:
+        return self._folder / f"{group:08}.parquet"
+
+    def _start(self) -> None:
+        try:
+            self._path.unlink(missing_ok=True)
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir()
+        except OSError as error:
+            raise InputError(
+                f"cannot write {self._path}: {error.strerror or error}; check the folder and its owner"
+            ) from error
+
+    def _go_on(self, groups: int) -> None:
+        """Keep the row groups that the checkpoint counts, and nothing that was written later.
+
+        A run that ended has joined its parts: then the groups are taken out of the file.
+        """
+        if not all(self._part(group).is_file() for group in range(groups)):
+            self._split(groups)
+        with writing(self._folder):
+            self._folder.mkdir(exist_ok=True)
+            for later in set(self._folder.iterdir()) - {self._part(group) for group in range(groups)}:
+                later.unlink()
+        self._groups = groups
+
+    def _split(self, groups: int) -> None:
+        try:
+            with pq.ParquetFile(self._path) as file:
+                found = file.num_row_groups
+                if found >= groups:
+                    self._folder.mkdir(exist_ok=True)
+                    for group in range(groups):
+                        self._write_part(group, file.read_row_group(group))
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(
+                f"{self._folder}: parts of {self._path.name} that the checkpoint counts ({groups}) are missing; "
+                f"bring the folder back, or start afresh ({error})"
+            ) from error
+        if found < groups:
+            raise InputError(
+                f"{self._path} has {found} row groups, but the checkpoint was taken after {groups}; "
+                "it was changed since, so start afresh or bring the file back"
+            )
+
+    def _write_part(self, group: int, table: pa.Table) -> None:
+        partial = self._folder / "partial"
+        with writing(partial):
+            with open(partial, "wb") as file:
+                pq.write_table(table, file, compression=_COMPRESSION, row_group_size=table.num_rows)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self._part(group))
+
+    def write(self, batch: MatchBatch | AnswerBatch) -> None:
+        """Write a batch of results, or keep it until a row group is full."""
+        if self._waiting.add(result_table(batch)):
+            self._write_part(self._groups, self._waiting.take())
+            self._groups += 1
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return how many row groups are on the disk, and the rows that wait."""
+        return {"groups": self._groups, "waiting": self._waiting.pack()}
+
+    def close(self) -> None:
+        """Join all parts into the file that was asked for; only when that is complete, do they go."""
+        partial = self._folder / "partial"
+        joined = _new_file(partial)
+        with writing(self._path):
+            for table in self._tables():
+                joined.write_table(table, row_group_size=table.num_rows)
+            joined.close()
+            partial.replace(self._path)
+            shutil.rmtree(self._folder)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        for group in range(self._groups):
+            yield pq.read_table(self._part(group), schema=RESULT_SCHEMA)
+        rest = self._waiting.take()
+        if rest is not None:
+            yield rest
+
+
+def _new_file(path: Path) -> Any:
+    try:
+        return pq.ParquetWriter(str(path), RESULT_SCHEMA, compression=_COMPRESSION)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}; check the folder and its owner") from error
