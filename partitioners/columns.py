@@ -77,7 +77,10 @@ def check_csr(name: str, off: NDArray[Any], values: int, rows: int | None = None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """The columns of objects that routing looks at, checked and ready for a kernel."""
+    """The columns of objects that routing looks at, checked and ready for a kernel.
+
+    Plans that do not read words are handed points without any.
+    """
 
     x: Floats
     y: Floats
@@ -85,18 +88,23 @@ class Points:
     kw: Ints
 
     @classmethod
-    def of(cls, x: ArrayLike, y: ArrayLike, kw_off: ArrayLike, kw: ArrayLike) -> "Points":
+    def of(cls, x: ArrayLike, y: ArrayLike, kw_off: ArrayLike | None = None, kw: ArrayLike | None = None) -> "Points":
         """Check columns and make them ready."""
-        points = cls(column(x, np.float64), column(y, np.float64), column(kw_off, np.int32), column(kw, np.int64))
-        _check_rows(len(points.x), points.kw_off, points.kw, y=points.y)
+        at_x, at_y = column(x, np.float64), column(y, np.float64)
+        points = cls(at_x, at_y, *_words(len(at_x), kw_off, kw))
+        _check_rows(len(points), points.kw_off, points.kw, y=points.y)
         return points
+
+    def __len__(self) -> int:
+        return len(self.x)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regions:
     """The columns of queries that routing looks at, checked and ready for a kernel.
 
-    Without numbers, queries are numbered by row; without a place, a query is at the middle of its bounds.
+    The bounds contain every place where an object can match. Without numbers, queries are numbered by row; without a
+    place, a query is at the middle of its bounds. Plans that do not read words are handed regions without any.
     """
 
     min_x: Floats
@@ -114,9 +122,9 @@ class Regions:
     def of(
         cls,
         bounds: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike],
-        kw_off: ArrayLike,
-        kw: ArrayLike,
-        match_any: ArrayLike,
+        kw_off: ArrayLike | None = None,
+        kw: ArrayLike | None = None,
+        match_any: ArrayLike | None = None,
         number: ArrayLike | None = None,
         at: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
     ) -> "Regions":
@@ -128,9 +136,8 @@ class Regions:
             low_y,
             high_x,
             high_y,
-            column(kw_off, np.int32),
-            column(kw, np.int64),
-            column(match_any, np.bool_),
+            *_words(len(low_x), kw_off, kw),
+            column(np.zeros(len(low_x), np.bool_) if match_any is None else match_any, np.bool_),
             column(np.arange(len(low_x)) if number is None else number, np.int64),
             column(low_x / 2 + high_x / 2 if at_x is None else at_x, np.float64),
             column(low_y / 2 + high_y / 2 if at_y is None else at_y, np.float64),
@@ -138,6 +145,20 @@ class Regions:
         others = {f.name: getattr(regions, f.name) for f in fields(cls) if f.name not in ("kw_off", "kw")}
         _check_rows(len(low_x), regions.kw_off, regions.kw, **others)
         return regions
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @property
+    def bounds(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The columns of the bounds: low x, low y, high x, high y."""
+        return self.min_x, self.min_y, self.max_x, self.max_y
+
+
+def _words(rows: int, kw_off: ArrayLike | None, kw: ArrayLike | None) -> tuple[Offsets, Ints]:
+    """Return ragged rows of keywords, empty ones where there are none."""
+    off = np.zeros(rows + 1, np.int32) if kw_off is None else kw_off
+    return column(off, np.int32), column(np.empty(0, np.int64) if kw is None else kw, np.int64)
 
 
 def _check_rows(rows: int, kw_off: Offsets, kw: Ints, **columns: NDArray[Any]) -> None:

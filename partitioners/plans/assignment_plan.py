@@ -93,6 +93,16 @@ class AssignmentPlan:
         """Always: a subscription has one worker."""
         return True
 
+    @property
+    def reads_words(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def single_home(self) -> bool:
+        """Always."""
+        return True
+
     def check(self) -> None:
         """Raise unless every known subscription has one existing worker."""
         check_plan(self)
@@ -133,31 +143,17 @@ class AssignmentPlan:
         """
         return greedy_in_order(costs, load)
 
-    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+    def route_points(self, points: Points) -> Csr:
         """Send every object to all workers."""
-        return everywhere(len(Points.of(x, y, kw_off, kw).x), self.workers)
+        return everywhere(len(points), self.workers)
 
-    def route_regions(
-        self,
-        min_x: Floats,
-        min_y: Floats,
-        max_x: Floats,
-        max_y: Floats,
-        kw_off: Offsets,
-        kw: Ints,
-        match_any: NDArray[np.bool_],
-        *,
-        number: Ints | None = None,
-        at_x: Floats | None = None,
-        at_y: Floats | None = None,
-    ) -> Csr:
+    def route_regions(self, regions: Regions) -> Csr:
         """Send a known subscription to its worker, another one to the worker that a hash of its number names.
 
         A main server that keeps loads uses `costs` and `assign` for new subscriptions instead; either is exact, because
         objects go everywhere.
         """
-        r = Regions.of((min_x, min_y, max_x, max_y), kw_off, kw, match_any, number, (at_x, at_y))
-        place = np.searchsorted(self.number, r.number)
-        known = np.append(self.number, -1)[place] == r.number
-        fallback = scrambled(r.number, self.workers)
+        place = np.searchsorted(self.number, regions.number)
+        known = np.append(self.number, -1)[place] == regions.number
+        fallback = scrambled(regions.number, self.workers)
         return one_each(np.where(known, np.append(self.assigned, np.int32(0))[place], fallback))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Floats, Ints, Offsets, Points, Regions, Workers
+from partitioners.columns import Csr, Points, Regions, Workers
 from partitioners.plans.plan import check_plan, plan_kind
 from streams.geometry import Rect
 
@@ -56,31 +56,27 @@ class HashPlan:
         """Always: a query has one worker."""
         return True
 
+    @property
+    def reads_words(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def single_home(self) -> bool:
+        """Always."""
+        return True
+
     def check(self) -> None:
         """Raise unless there are workers."""
         check_plan(self)
 
-    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+    def route_points(self, points: Points) -> Csr:
         """Send every object to all workers."""
-        return everywhere(len(Points.of(x, y, kw_off, kw).x), self.workers)
+        return everywhere(len(points), self.workers)
 
-    def route_regions(
-        self,
-        min_x: Floats,
-        min_y: Floats,
-        max_x: Floats,
-        max_y: Floats,
-        kw_off: Offsets,
-        kw: Ints,
-        match_any: NDArray[np.bool_],
-        *,
-        number: Ints | None = None,
-        at_x: Floats | None = None,
-        at_y: Floats | None = None,
-    ) -> Csr:
+    def route_regions(self, regions: Regions) -> Csr:
         """Send each query to the worker of its number."""
-        r = Regions.of((min_x, min_y, max_x, max_y), kw_off, kw, match_any, number, (at_x, at_y))
-        return one_each(r.number % self.workers)
+        return one_each(regions.number % self.workers)
 
 
 @plan_kind
@@ -102,32 +98,28 @@ class ReplicatePlan:
         """Always: an object has one worker."""
         return True
 
+    @property
+    def reads_words(self) -> bool:
+        """Always: they help to scatter objects."""
+        return True
+
+    @property
+    def single_home(self) -> bool:
+        """Only of one worker."""
+        return self.workers == 1
+
     def check(self) -> None:
         """Raise unless there are workers."""
         check_plan(self)
 
-    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+    def route_points(self, points: Points) -> Csr:
         """Scatter objects by a hash of their place and words, as a shuffle that can be repeated."""
-        p = Points.of(x, y, kw_off, kw)
+        p = points
         words = np.append(np.cumsum(p.kw * 31 + 7), 0)
         said = words[p.kw_off[1:] - 1] - np.where(p.kw_off[:-1] > 0, words[p.kw_off[:-1] - 1], 0)
         said = np.where(p.kw_off[1:] > p.kw_off[:-1], said, 0)
         return one_each(scrambled(p.x.view(np.int64) ^ (p.y.view(np.int64) >> 7) ^ said, self.workers))
 
-    def route_regions(
-        self,
-        min_x: Floats,
-        min_y: Floats,
-        max_x: Floats,
-        max_y: Floats,
-        kw_off: Offsets,
-        kw: Ints,
-        match_any: NDArray[np.bool_],
-        *,
-        number: Ints | None = None,
-        at_x: Floats | None = None,
-        at_y: Floats | None = None,
-    ) -> Csr:
+    def route_regions(self, regions: Regions) -> Csr:
         """Send every query to all workers."""
-        r = Regions.of((min_x, min_y, max_x, max_y), kw_off, kw, match_any, number, (at_x, at_y))
-        return everywhere(len(r.number), self.workers)
+        return everywhere(len(regions), self.workers)

@@ -140,6 +140,16 @@ class GridPlan:
         """Whether no box is divided by keywords."""
         return len(self.part_worker) == len(self.boxes)
 
+    @property
+    def reads_words(self) -> bool:
+        """Whether some box is divided by keywords."""
+        return not self.meets_once
+
+    @property
+    def single_home(self) -> bool:
+        """Where queries stay in the box of their place and no box is divided by keywords."""
+        return self.anchored and self.meets_once
+
     def _painted(self) -> Workers:
         grid = self.grid
         if self.boxes.ndim != 2 or self.boxes.shape[1] != 4 or len(self.boxes) == 0:
@@ -175,9 +185,9 @@ class GridPlan:
         if ((np.diff(self.range_start) <= 0) & (box[1:] == box[:-1])).any():
             raise InputError("a grid plan has keyword ranges that do not ascend")
 
-    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+    def route_points(self, points: Points) -> Csr:
         """Return the workers that must see each object."""
-        p = Points.of(x, y, kw_off, kw)
+        p = points
         scattered = p.x.view(np.int64) ^ (p.y.view(np.int64) >> 7)
         found: Csr = grid_points(
             p.x, p.y, p.kw_off, p.kw, scattered, np.array(self.grid.scale()), (self.columns, self.rows), self.anchored,
@@ -185,22 +195,9 @@ class GridPlan:
         )  # fmt: skip
         return found
 
-    def route_regions(
-        self,
-        min_x: Floats,
-        min_y: Floats,
-        max_x: Floats,
-        max_y: Floats,
-        kw_off: Offsets,
-        kw: Ints,
-        match_any: NDArray[np.bool_],
-        *,
-        number: Ints | None = None,
-        at_x: Floats | None = None,
-        at_y: Floats | None = None,
-    ) -> Csr:
+    def route_regions(self, regions: Regions) -> Csr:
         """Return the workers that must hold each query."""
-        r = Regions.of((min_x, min_y, max_x, max_y), kw_off, kw, match_any, number, (at_x, at_y))
+        r = regions
         found: Csr = grid_regions(
             (r.min_x, r.min_y, r.max_x, r.max_y), r.at_x, r.at_y, r.kw_off, r.kw, r.match_any,
             np.array(self.grid.scale()), (self.columns, self.rows), self.anchored, self.owner, self.boxes,

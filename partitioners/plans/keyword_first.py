@@ -96,6 +96,16 @@ class KeywordFirstPlan:
         """Only where keywords are not divided."""
         return self.parts == 1
 
+    @property
+    def reads_words(self) -> bool:
+        """Whether keywords are divided."""
+        return self.parts > 1
+
+    @property
+    def single_home(self) -> bool:
+        """Only where keywords are not divided: then a query has the worker of its place."""
+        return self.parts == 1
+
     def check(self) -> None:
         """Raise unless the boxes of every part cover the space exactly once and keyword ranges ascend."""
         check_plan(self)
@@ -113,9 +123,9 @@ class KeywordFirstPlan:
         part = np.append(self.range_part, np.int32(-1))[place]  # place -1, before the first range, finds the -1
         return np.where(part >= 0, part, scrambled(kw, self.parts)).astype(np.int64)
 
-    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+    def route_points(self, points: Points) -> Csr:
         """Return the workers of all boxes of the parts that each object touches."""
-        p = Points.of(x, y, kw_off, kw)
+        p = points
         row = np.repeat(np.arange(len(p.x)), np.diff(p.kw_off))
         plain = np.flatnonzero(np.diff(p.kw_off) == 0)
         row = np.concatenate([row, plain])
@@ -123,23 +133,10 @@ class KeywordFirstPlan:
         off, worker = csr_take(self.box_off, self.box_worker, which)
         return _distinct(np.repeat(row, np.diff(off)), worker, len(p.x))
 
-    def route_regions(
-        self,
-        min_x: Floats,
-        min_y: Floats,
-        max_x: Floats,
-        max_y: Floats,
-        kw_off: Offsets,
-        kw: Ints,
-        match_any: NDArray[np.bool_],
-        *,
-        number: Ints | None = None,
-        at_x: Floats | None = None,
-        at_y: Floats | None = None,
-    ) -> Csr:
+    def route_regions(self, regions: Regions) -> Csr:
         """Return, for the parts that each query is filed under, the worker of its place."""
-        r = Regions.of((min_x, min_y, max_x, max_y), kw_off, kw, match_any, number, (at_x, at_y))
-        rows = len(r.number)
+        r = regions
+        rows = len(r)
         lengths = np.diff(r.kw_off)
         row = np.repeat(np.arange(rows), lengths)
         filed = r.match_any[row] | (np.arange(len(r.kw)) == r.kw_off[1:][row] - 1)

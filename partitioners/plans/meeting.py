@@ -8,7 +8,7 @@ first reports. A worker finds out by routing the two once more, for matches only
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Ints, Workers, check_range, column, kernel
+from partitioners.columns import Csr, Ints, Points, Regions, Workers, check_range, column, kernel
 from partitioners.plans.plan import Plan
 from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch
 from streams.geometry import REGION_RECT, Metric, region_bounds
@@ -18,7 +18,9 @@ __all__ = ["first_meeting", "route_objects", "route_queries", "united"]
 
 def route_objects(plan: Plan, objects: ObjectBatch) -> Csr:
     """Return the workers that must see each object of a batch."""
-    return plan.route_points(objects.x, objects.y, objects.kw_off, objects.kw)
+    if not plan.reads_words:
+        return plan.route_points(Points.of(objects.x, objects.y))
+    return plan.route_points(Points.of(objects.x, objects.y, objects.kw_off, objects.kw))
 
 
 def route_queries(plan: Plan, queries: QueryBatch, metric: Metric = "euclidean") -> Csr:
@@ -29,10 +31,13 @@ def route_queries(plan: Plan, queries: QueryBatch, metric: Metric = "euclidean")
     """
     low_x, low_y, high_x, high_y = region_bounds(queries.region, queries.shape, plan.space, metric)
     at_x, at_y = _middle(queries, low_x, high_x, 0), _middle(queries, low_y, high_y, 1)
+    bounds = low_x, low_y, high_x, high_y
+    if not plan.reads_words:
+        return plan.route_regions(Regions.of(bounds, number=queries.target, at=(at_x, at_y)))
+    match_any = queries.match_any | (queries.type == TYPE_TOPK)
     return plan.route_regions(
-        low_x, low_y, high_x, high_y, queries.kw_off, queries.kw, queries.match_any | (queries.type == TYPE_TOPK),
-        number=queries.target, at_x=at_x, at_y=at_y,
-    )  # fmt: skip
+        Regions.of(bounds, queries.kw_off, queries.kw, match_any, number=queries.target, at=(at_x, at_y))
+    )
 
 
 def _middle(queries: QueryBatch, low: NDArray[np.float64], high: NDArray[np.float64], axis: int) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Floats, Ints, Offsets
+from partitioners.columns import Csr, Points, Regions
 from streams.codec import unpack_plain
 from streams.errors import InputError, WaterspoutError, did_you_mean
 from streams.geometry import Rect
@@ -74,28 +74,24 @@ class Plan(Protocol):
         """Whether a matching pair meets at one worker only; otherwise see `partitioners.plans.meeting`."""
         ...
 
-    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+    @property
+    def reads_words(self) -> bool:
+        """Whether routes depend on keywords; where not, points and regions need not have any."""
+        ...
+
+    @property
+    def single_home(self) -> bool:
+        """Whether every query is held by exactly one worker."""
+        ...
+
+    def route_points(self, points: Points) -> Csr:
         """Return the workers that must see each object."""
         ...
 
-    def route_regions(
-        self,
-        min_x: Floats,
-        min_y: Floats,
-        max_x: Floats,
-        max_y: Floats,
-        kw_off: Offsets,
-        kw: Ints,
-        match_any: NDArray[np.bool_],
-        *,
-        number: Ints | None = None,
-        at_x: Floats | None = None,
-        at_y: Floats | None = None,
-    ) -> Csr:
+    def route_regions(self, regions: Regions) -> Csr:
         """Return the workers that must hold each query.
 
-        The bounds contain every place where an object can match. `number` names the query and `at` is its place;
-        plans that send objects everywhere and queries to one worker choose by them.
+        Plans that send objects everywhere and queries to one worker choose by the number or the place of a query.
         """
         ...
 

@@ -96,6 +96,16 @@ class QtTreePlan:
         """Always: an object has one leaf."""
         return True
 
+    @property
+    def reads_words(self) -> bool:
+        """Whether some node is divided by text."""
+        return len(self.word_off) > 1
+
+    @property
+    def single_home(self) -> bool:
+        """Never: a query is at every leaf that it overlaps."""
+        return False
+
     def check(self) -> None:
         """Raise unless this is one tree whose leaves are numbered, allocated and described."""
         check_plan(self)
@@ -130,9 +140,9 @@ class QtTreePlan:
             if getattr(self, name).shape != shape:
                 raise InputError(f"'{name}' of a QT-tree has shape {getattr(self, name).shape}, expected {shape}")
 
-    def leaves_of_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Workers:
+    def leaves_of_points(self, points: Points) -> Workers:
         """Return the leaf of each object."""
-        p = Points.of(x, y, kw_off, kw)
+        p = points
         scattered = (p.x.view(np.int64) ^ (p.y.view(np.int64) >> 7)) & np.int64(2**62 - 1)
         found: Workers = leaf_of_points(
             p.x, p.y, p.kw_off, p.kw, scattered // 4096, self.split, self.child, self.middle, self.leaf, self.text,
@@ -140,36 +150,18 @@ class QtTreePlan:
         )  # fmt: skip
         return found
 
-    def leaves_of_regions(self, min_x: Floats, min_y: Floats, max_x: Floats, max_y: Floats) -> Csr:
-        """Return the leaves that each box overlaps."""
-        none = np.zeros(len(min_x) + 1, np.int32)
-        r = Regions.of((min_x, min_y, max_x, max_y), none, np.empty(0, np.int64), np.zeros(len(min_x), np.bool_))
-        found: Csr = leaves_of_regions(
-            (r.min_x, r.min_y, r.max_x, r.max_y), self.split, self.child, self.middle, self.leaf
-        )
+    def leaves_of_regions(self, regions: Regions) -> Csr:
+        """Return the leaves that the bounds of each query overlap."""
+        found: Csr = leaves_of_regions(regions.bounds, self.split, self.child, self.middle, self.leaf)
         return found
 
-    def route_points(self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints) -> Csr:
+    def route_points(self, points: Points) -> Csr:
         """Return the worker that each object goes to."""
-        return one_each(self.leaf_worker[self.leaves_of_points(x, y, kw_off, kw)])
+        return one_each(self.leaf_worker[self.leaves_of_points(points)])
 
-    def route_regions(
-        self,
-        min_x: Floats,
-        min_y: Floats,
-        max_x: Floats,
-        max_y: Floats,
-        kw_off: Offsets,
-        kw: Ints,
-        match_any: NDArray[np.bool_],
-        *,
-        number: Ints | None = None,
-        at_x: Floats | None = None,
-        at_y: Floats | None = None,
-    ) -> Csr:
+    def route_regions(self, regions: Regions) -> Csr:
         """Return the workers of all leaves that each query overlaps in space."""
-        r = Regions.of((min_x, min_y, max_x, max_y), kw_off, kw, match_any, number, (at_x, at_y))
-        off, leaf = self.leaves_of_regions(r.min_x, r.min_y, r.max_x, r.max_y)
-        row = np.repeat(np.arange(len(r.number)), np.diff(off))
-        found, worker = sorted_rows(row, self.leaf_worker[leaf].astype(np.int64), len(r.number))
+        off, leaf = self.leaves_of_regions(regions)
+        row = np.repeat(np.arange(len(regions)), np.diff(off))
+        found, worker = sorted_rows(row, self.leaf_worker[leaf].astype(np.int64), len(regions))
         return found, worker.astype(np.int32)

@@ -18,6 +18,7 @@ from partitioners import (
     route_queries,
     save,
 )
+from partitioners.columns import Points
 from streams.batches import (
     FOREVER,
     TYPE_KNN,
@@ -153,6 +154,35 @@ def test_partitioner_names_distinct_existing_workers_for_every_row(name, world):
             found = _row((off, worker), row)
             assert found == sorted(set(found))
             assert set(found) <= set(range(workers))
+
+
+def _worded(objects, queries, rng):
+    """Return the same rows with other keywords."""
+    kw_off, kw = _keywords(rng, len(objects), 4)
+    asked_off, asked = _keywords(rng, len(queries), 3)
+    return dataclasses.replace(objects, kw_off=kw_off, kw=kw), dataclasses.replace(
+        queries, kw_off=asked_off, kw=asked, match_any=~queries.match_any
+    )
+
+
+@pytest.mark.parametrize("name", PARTITIONERS)
+@settings(max_examples=15, deadline=None)
+@given(world=worlds)
+def test_partitioner_reads_words_and_has_one_home_where_it_says_so(name, world):
+    """Where a plan says that it reads no words, rows with others are routed alike; where it says one home, there is one."""
+    seed, objects, queries, workers, side, wide = world
+    rng, space = np.random.default_rng(seed), _space(wide)
+    plan = build_plan(name, _statistics(rng, space, objects, queries, side), workers)
+    flow, asked = _objects(rng, space, 20), _queries(rng, space, 20)
+    other_flow, other_asked = _worded(flow, asked, rng)
+    at = route_queries(plan, asked)
+    if not plan.reads_words:
+        worded = Points.of(flow.x, flow.y, other_flow.kw_off, other_flow.kw)
+        assert np.array_equal(plan.route_points(worded)[1], route_objects(plan, flow)[1])
+        assert np.array_equal(route_queries(plan, other_asked)[1], at[1])
+    if plan.single_home:
+        assert np.diff(at[0]).tolist() == [1] * 20
+    assert (name in ("hash", "location", "kop", "sop", "dkm-sks")) <= (plan.single_home and not plan.reads_words)
 
 
 @pytest.mark.parametrize("name", PARTITIONERS)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pipeline_reference import raw_rows, write_csv
 
+from partitioners.columns import Points
 from partitioners.costs.cell_costs import cell_costs
 from partitioners.costs.query_distribution import SKQ, SRQ
 from partitioners.costs.statistics import Statistics
@@ -323,7 +324,7 @@ def test_plan_is_built_and_written(data, mix, tmp_path, kind, options):
     plan = load(tmp_path / "a.plan")
     assert (plan.kind, plan.workers, plan.space) == (built.plan.kind, 4, load_manifest(data).space)
     source = source_objects(pq.read_table(object_paths(data)[0]))
-    off, workers = plan.route_points(source.x, source.y, source.kw_off, source.kw)
+    off, workers = plan.route_points(Points.of(source.x, source.y, source.kw_off, source.kw))
     assert (np.diff(off) >= 1).all()
     assert workers.max() <= 3
     assert told == sorted(told)

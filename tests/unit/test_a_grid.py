@@ -5,6 +5,7 @@ import pytest
 
 from partitioners import FineGrid, build_plan
 from partitioners.builders.kd_decomposition import uniform_plan
+from partitioners.columns import Points, Regions
 from partitioners.costs.statistics import Statistics
 from partitioners.grids import range_routing
 from partitioners.grids.a_grid import AGrid
@@ -147,11 +148,10 @@ def test_a_grid_of_a_plan_routes_like_the_plan():
     plan = GridPlan.of_boxes(grid, boxes, np.arange(12) * 5 % 7, 7)
     rng = np.random.default_rng(3)
     x, y = rng.random(200) * 2, rng.random(200)
-    no_words = np.zeros(201, np.int32), np.empty(0, np.int64)
     a_grid = AGrid.of_plan(plan)
-    assert a_grid.workers[a_grid.route_points(x, y)].tolist() == plan.route_points(x, y, *no_words)[1].tolist()
+    assert a_grid.workers[a_grid.route_points(x, y)].tolist() == plan.route_points(Points.of(x, y))[1].tolist()
     bounds = x, y, x + rng.random(200), y + rng.random(200)
-    by_plan = plan.route_regions(*bounds, *no_words, np.zeros(200, np.bool_))
+    by_plan = plan.route_regions(Regions.of(bounds))
     found = a_grid.workers_of(a_grid.route_ranges(*bounds))
     assert [part.tolist() for part in found] == [part.tolist() for part in by_plan]
 

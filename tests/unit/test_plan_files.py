@@ -9,6 +9,7 @@ import pytest
 
 from partitioners import FineGrid, GridPlan, HashPlan, ReplicatePlan, load, save
 from partitioners.builders.kd_decomposition import kd_plan, uniform_plan
+from partitioners.columns import Points, Regions
 from partitioners.plans.plan import FORMAT_VERSION
 from streams.errors import InputError
 from streams.geometry import Rect
@@ -140,19 +141,18 @@ def test_plan_columns_are_the_plans_own():
         plan.part_worker[0] = 0
 
 
-def test_plan_refuses_columns_of_different_lengths():
-    """Routing checks its columns, because kernels do not."""
-    plan = uniform_plan(FineGrid(SPACE, 4, 4), 2)
+def test_points_and_regions_refuse_columns_of_different_lengths():
+    """What plans route is checked when it is made, because kernels do not check."""
     none = np.empty(0, np.int64)
     with pytest.raises(InputError, match="'y' has 1 rows"):
-        plan.route_points(np.zeros(2), np.zeros(1), np.zeros(3, np.int32), none)
+        Points.of(np.zeros(2), np.zeros(1), np.zeros(3, np.int32), none)
     with pytest.raises(InputError, match="offsets"):
-        plan.route_points(np.zeros(1), np.zeros(1), np.array([0, 4], np.int32), none)
+        Points.of(np.zeros(1), np.zeros(1), np.array([0, 4], np.int32), none)
     with pytest.raises(InputError, match="expected 2"):
-        plan.route_points(np.zeros(2), np.zeros(2), np.zeros(2, np.int32), none)
+        Points.of(np.zeros(2), np.zeros(2), np.zeros(2, np.int32), none)
     z = np.zeros(1)
     with pytest.raises(InputError, match="match_any"):
-        plan.route_regions(z, z, z, z, np.zeros(2, np.int32), none, np.zeros(2, np.bool_))
+        Regions.of((z, z, z, z), np.zeros(2, np.int32), none, np.zeros(2, np.bool_))
 
 
 def test_uniform_plan_divides_the_space_equally():

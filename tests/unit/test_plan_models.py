@@ -15,6 +15,7 @@ from partitioners import (
     loose_prefixes,
 )
 from partitioners.builders.dkm_sks import Subscriptions, subscription_assignment, subscription_partitioning
+from partitioners.columns import Points, Regions
 from partitioners.costs.cell_costs import cost_variance, largest_cost, node_cost, text_similarity, worker_load
 from partitioners.costs.initial_objects import InitialObjects
 from partitioners.costs.query_distribution import (
@@ -166,7 +167,7 @@ def test_qt_tree_divides_by_text_where_space_tells_nothing_apart():
     queries = _queries([(0, 0, 1, 1)] * 4, [[0], [1], [2], [3]], continuous=False)
     plan = build_plan("qt-tree", _statistics(objects, queries), 4, leaves=4)
     assert plan.split[0] == TEXTUAL
-    leaf = plan.leaves_of_points(objects.x, objects.y, objects.kw_off, objects.kw)
+    leaf = plan.leaves_of_points(Points.of(objects.x, objects.y, objects.kw_off, objects.kw))
     assert [len(set(leaf[objects.kw == w])) for w in range(4)] == [1, 1, 1, 1]
     assert len(set(leaf.tolist())) == 4
     assert sorted(plan.leaf_worker.tolist()) == [0, 1, 2, 3]
@@ -214,9 +215,8 @@ def test_kdt_tree_divides_by_text_where_objects_and_queries_differ():
     plan = build_plan("kdt-tree", _statistics(objects, queries), 4)
     assert len(plan.boxes) == 1
     assert not plan.meets_once
-    off, worker = plan.route_regions(
-        queries.min_x, queries.min_y, queries.max_x, queries.max_y, queries.kw_off, queries.kw, queries.match_any
-    )
+    bounds = queries.min_x, queries.min_y, queries.max_x, queries.max_y
+    off, worker = plan.route_regions(Regions.of(bounds, queries.kw_off, queries.kw, queries.match_any))
     assert np.diff(off).tolist() == [1] * 80
     assert np.bincount(worker, minlength=4).tolist() == [20, 20, 20, 20]
 
@@ -255,10 +255,8 @@ def test_kd_plan_also_shares_out_the_objects_themselves():
     objects = _objects(rng.random((2_000, 2)), [[0]] * 2_000)
     statistics = _statistics(objects, _queries([(0, 0, 0.2, 0.2)] * 5, [[0]] * 5))
     plans = [build_plan("kd", statistics, 4, object_share=share) for share in (0.0, 0.5, 1.0)]
-    most = [
-        np.bincount(plan.route_points(objects.x, objects.y, objects.kw_off, objects.kw)[1], minlength=4).max()
-        for plan in plans
-    ]
+    points = Points.of(objects.x, objects.y)
+    most = [np.bincount(plan.route_points(points)[1], minlength=4).max() for plan in plans]
     assert most[0] > most[1] > most[2]
     assert most[2] < 1.1 * 2_000 / 4
     assert np.ptp([plan.cost.sum() for plan in plans]) < 1e-6 * plans[0].cost.sum()
