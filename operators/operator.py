@@ -30,7 +30,8 @@ class Epoch:
 
     Attributes:
         number: 0, 1, 2, ...
-        watermark: no object with a smaller timestamp is still to come; None where the spouts know no time.
+        watermark: no object and no query operation with a smaller timestamp is still to come, so the input of every time
+            below it is complete; None where the spouts know no time.
         final: the input has ended, and so does the run after this epoch.
     """
 
@@ -234,6 +235,9 @@ class Bolt(_Operator):
 
     #: The kinds of query that it answers, such as ``continuous range``.
     answers: ClassVar[frozenset[str]] = frozenset()
+
+    #: Whether it writes results under the users' identifiers, so that it reads the ``names`` of all spouts of queries.
+    names_results: ClassVar[bool] = False
 
     #: Whether there may be one task only, because it writes one output.
     single: ClassVar[bool] = False

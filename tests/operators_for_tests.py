@@ -175,3 +175,28 @@ class Plain(Bolt):
 
 class NotAnOperator:
     """Derives from nothing."""
+
+
+class Witness(Bolt):
+    """Hands over what each epoch brought, under names: number, watermark, objects, operations, names of queries."""
+
+    names_results: ClassVar = True
+
+    def open(self, context):
+        self.context = context
+
+    def execute_epoch(self, epoch, inputs, emit):
+        objects, queries, names = (inputs.batches(stream) for stream in ("objects", "queries", "names"))
+        self.context.output(
+            {
+                "epoch": epoch.number,
+                "watermark": epoch.watermark,
+                "objects": [(s, t) for b in objects for s, t in zip(b.seq.tolist(), b.ts.tolist(), strict=True)],
+                "operations": [
+                    (int(number), name, int(end), int(ts))
+                    for b in queries
+                    for number, name, end, ts in zip(b.target, b.ids.to_list(), b.end, b.ts, strict=True)
+                ],
+                "names": [row for batch in names for row in batch.rows()],
+            }
+        )

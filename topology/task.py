@@ -15,7 +15,7 @@ from topology.groupings import Grouping, GroupingContext, make_grouping
 from topology.messages import Message, Report
 from topology.references import resolve
 from topology.validation import make_operator
-from topology.wiring import CLOCK_STREAM, Edge, TaskSpec, Wiring, output_streams
+from topology.wiring import INTERNAL_STREAMS, Edge, TaskSpec, Wiring, output_streams
 
 __all__ = ["Task"]
 
@@ -146,7 +146,7 @@ class Task:
             for number, batch in message.parts if message else ():
                 if number == edge.id:
                     arrivals.append(Arrival(edge.source, stream, index, batch))
-                    executed += len(batch) if stream != CLOCK_STREAM else 0
+                    executed += len(batch) if stream not in INTERNAL_STREAMS else 0
         if executed:
             self._count("executed", executed)
         return Inputs(tuple(arrivals))
@@ -184,7 +184,7 @@ class Task:
         if transferred:
             self._count("transferred", transferred)
         for stream in self.streams:
-            if stream != CLOCK_STREAM and (emitted := sum(map(len, emit.batches(stream)))):
+            if stream not in INTERNAL_STREAMS and (emitted := sum(map(len, emit.batches(stream)))):
                 self._count("emitted", emitted)
         if epoch.final and feedback:
             raise RunError(
@@ -233,7 +233,7 @@ class _Output:
         receivers = wiring.tasks_of(edge.target)
         self.edge = edge
         self.targets = [task.id for task in receivers]
-        self.counted = f"to:{edge.target}" if edge.input.stream != CLOCK_STREAM else None
+        self.counted = f"to:{edge.target}" if edge.input.stream not in INTERNAL_STREAMS else None
         local = [t.index for t in receivers if local_tasks is None or t.id in local_tasks]
         context = GroupingContext(
             spec.index, len(receivers), tuple(local), edge.input.fields, wiring.topology.settings.seed

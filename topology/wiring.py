@@ -11,11 +11,18 @@ from topology.declaration import Component, Input, Topology
 from topology.references import resolve
 
 __all__ = [
-    "CLOCK_STREAM", "Edge", "TaskSpec", "Wiring", "answers_of", "output_streams", "pacing_inputs", "wire",
+    "CLOCK_STREAM", "INTERNAL_STREAMS", "NAMES_STREAM", "Edge", "TaskSpec", "Wiring", "answers_of", "naming_inputs",
+    "output_streams", "pacing_inputs", "wire",
 ]  # fmt: skip
 
 #: The stream on which spouts that share a timeline tell each other how far they are.
 CLOCK_STREAM = "clock"
+
+#: The stream on which spouts of queries say which identifier a query number stands for.
+NAMES_STREAM = "names"
+
+#: Streams that nobody declares as inputs and that no metric counts.
+INTERNAL_STREAMS = frozenset({CLOCK_STREAM, NAMES_STREAM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,20 @@ def pacing_inputs(topology: Topology, operators: Mapping[str, type[Any]]) -> dic
     }
 
 
+def naming_inputs(topology: Topology, operators: Mapping[str, type[Any]]) -> dict[str, list[Input]]:
+    """Return the edges from spouts of queries to those who write results under the users' identifiers, by receiver."""
+    spouts = [
+        c.name
+        for c in topology.components
+        if c.kind == "spout" and NAMES_STREAM in output_streams(c, operators[c.name])
+    ]
+    return {
+        c.name: [Input(name, NAMES_STREAM, "all") for name in spouts]
+        for c in topology.components
+        if getattr(operators[c.name], "names_results", False)
+    }
+
+
 def _operators(topology: Topology) -> dict[str, type[Any]]:
     return {
         c.name: resolve(c.operator, (c.kind, c.name, "operator"), topology.base, c.classes) for c in topology.components
@@ -145,8 +166,13 @@ def answers_of(topology: Topology) -> frozenset[str]:
 
 def wire(topology: Topology, plan: Plan | None = None) -> Wiring:
     """Return the wiring of a topology that has passed validation, with the plan that its routers follow."""
-    pacing = pacing_inputs(topology, _operators(topology))
-    pairs = [(c.name, item) for c in topology.components for item in (*c.inputs, *pacing.get(c.name, ()))]
+    operators = _operators(topology)
+    pacing, naming = pacing_inputs(topology, operators), naming_inputs(topology, operators)
+    pairs = [
+        (c.name, item)
+        for c in topology.components
+        for item in (*c.inputs, *pacing.get(c.name, ()), *naming.get(c.name, ()))
+    ]
     lag = topology.settings.epoch.feedback
     edges = tuple(Edge(i, item.component, target, item, _lag(item, lag)) for i, (target, item) in enumerate(pairs))
     return Wiring(topology, edges, answers_of(topology), plan)

@@ -29,6 +29,7 @@ from streams.vocabulary import Encoder, Vocabulary
 __all__ = ["ObjectFileSpout", "QueryFileSpout"]
 
 CLOCK_FIELDS = ("bound", "last")
+NAME_FIELDS = ("number", "id", "end")
 NEVER = int(np.iinfo(np.int64).min)
 SMALLEST_CHUNK, LARGEST_CHUNK = 4_096, 65_536
 
@@ -150,8 +151,18 @@ class ObjectFileSpout(_FileSpout):
         more = coming > 0 or self._reads_on()
         next_time = int(self._ahead.rows.ts[coming - 1]) if coming else self._last if more else FOREVER
         _tell(emit, next_time, self._last)
-        emit.watermark = self._last if more else max([self._last, *_told(inputs, "last")])
+        emit.watermark = self._watermark(more, delivered, _told(inputs, "last"))
         return more
+
+    def _watermark(self, more: bool, delivered: int, operations: Sequence[int]) -> int:
+        """Return the time before which no object is to come: that of the next one, or at their end that of the operations.
+
+        At the end of both it is just past the last of either, so that what is due then is answered, and no further:
+        instants of a query without an end would be due for ever.
+        """
+        if more:
+            return int(self._ahead.rows.ts[0]) if len(self._ahead.rows) else self._last
+        return delivered + 1 if delivered < FOREVER else max([self._last, *operations]) + 1
 
     def _reads_on(self) -> bool:
         """Tell whether there may be more objects, though none is at hand: so far there were only rejects."""
@@ -194,6 +205,9 @@ class ObjectFileSpout(_FileSpout):
 class QueryFileSpout(_FileSpout):
     """Reads query operations from JSONL files, one after the other, and delivers each before the objects of its time.
 
+    Results travel by query number; whoever writes them learns from the stream ``names``, in the epoch of the operations
+    themselves, which identifier a number stands for and when the query ends.
+
     Options:
         path: a file, or a list of files.
     """
@@ -201,6 +215,7 @@ class QueryFileSpout(_FileSpout):
     outputs: ClassVar = {
         "queries": batch_fields(QueryBatch),
         "rejects": batch_fields(RejectBatch),
+        "names": NAME_FIELDS,
         "clock": CLOCK_FIELDS,
     }
     pace: ClassVar = "follows"
@@ -213,6 +228,7 @@ class QueryFileSpout(_FileSpout):
         self._encoder = Encoder(_vocabulary(context), remember=context.limits.words)
         self._ledger = QueryLedger(context.limits.live_queries)
         self._paced = bool(context.targets.get("clock"))
+        self._named = bool(context.targets.get("names"))
         self._ahead = ReadAhead(iter(self._injected()), QueryBatch.empty())
 
     def _injected(self, skip: int = 0, watermark: int | None = None, taken: int = 0) -> InjectedQueries:
@@ -252,6 +268,8 @@ class QueryFileSpout(_FileSpout):
             share = self._share(self._ahead.take(rows))
             self._context.count("queries", int(np.count_nonzero(share.op == OP_REGISTER)))
             emit.batch(share, "queries")
+            if self._named:
+                emit.batch(TupleBatch(NAME_FIELDS, (share.target, share.ids, share.end)), "names")
             self._ahead.fill(1)
         if self._context.index == 0:
             self._emit_rejects(emit)
@@ -259,7 +277,7 @@ class QueryFileSpout(_FileSpout):
         more = len(self._ahead.rows) > 0 or not self._ahead.ended
         delivered = self._delivered()
         _tell(emit, delivered, self._last)
-        emit.watermark = delivered
+        emit.watermark = min(delivered, FOREVER - 1) + 1
         return more
 
     def _delivered(self) -> int:
