@@ -32,11 +32,18 @@ class KeyLines:
 
     def of(self, path: Path) -> int | None:
         """Return the line on which a key stands, or else the table it would stand in; None for neither."""
-        path = path[:_MOST_PARTS]
-        if path in self._inside:
-            return self._inside[path]
-        lines = (self._said.get(path[:depth]) for depth in range(len(path) - 1, 0, -1))
+        if (line := self.inside(path)) is not None:
+            return line
+        lines = (self.said(path[:depth]) for depth in range(len(path) - 1, 0, -1))
         return next((line for line in lines if line is not None), None)
+
+    def inside(self, path: Path) -> int | None:
+        """Return the line on which a key or a table stands, or the first key inside it."""
+        return self._inside.get(path[:_MOST_PARTS])
+
+    def said(self, path: Path) -> int | None:
+        """Return the line on which a key or a table stands itself."""
+        return self._said.get(path)
 
 
 def _table_name(line: str) -> str | None:

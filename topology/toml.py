@@ -1,7 +1,6 @@
 """Topologies as TOML: the same thing that the builder says, with errors that name file, line and key."""
 
 import dataclasses
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,10 +8,11 @@ from typing import Any
 
 import tomli_w
 
-from streams.errors import DeclarationError, InputError, brief, did_you_mean
+from streams.errors import DeclarationError, brief, did_you_mean
 from topology.conversion import from_plain, to_plain
 from topology.declaration import Component, Input, Settings, Tick, Topology
 from topology.disturbances import disturbances
+from topology.extension import EXTENDS, WITHOUT, Places, layers_of, merged, topology_text
 from topology.key_lines import KeyLines
 from topology.validation import InvalidTopologyError, validate
 
@@ -21,15 +21,12 @@ __all__ = ["apply_settings", "dump_topology", "line_of", "load_topology", "parse
 TABLES = ("topology", "spout", "bolt", "inject")
 _COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
 
-#: How large a topology file may be, how many of its problems are told, and at what length each.
-MAX_BYTES = 16 << 20
+#: How many problems of a topology are told, and at what length each.
 MAX_PROBLEMS = 100
 MAX_MESSAGE = 2_000
 
 #: How many spouts and bolts there may be.
 MAX_COMPONENTS = 10_000
-
-_LONG_NUMBER = re.compile(r"[0-9_]{4301}")
 
 
 def load_topology(path: Path, settings: Sequence[str] = (), *, check: bool = True) -> Topology:
@@ -37,17 +34,7 @@ def load_topology(path: Path, settings: Sequence[str] = (), *, check: bool = Tru
 
     Without `check` the parts are looked at but not the whole, for a caller who is about to change it.
     """
-    try:
-        with path.open("rb") as file:  # read to the limit: the size that a file tells need not be true
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise InputError(f"{path}: more than {MAX_BYTES:,} bytes are too many for a topology")
-        text = data.decode()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; give the path of a topology file (TOML)") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as a topology file (TOML, UTF-8): {error}") from None
-    return parse_topology(text, settings, base=path.parent, source=str(path), check=check)
+    return parse_topology(topology_text(path), settings, base=path.parent, source=str(path), check=check)
 
 
 def parse_topology(
@@ -59,43 +46,32 @@ def parse_topology(
     check: bool = True,
 ) -> Topology:
     """Make a topology from TOML text, and check it."""
-    try:
-        tables = tomllib.loads(text)
-    except RecursionError:
-        raise DeclarationError(f"{source}: not valid TOML: brackets are nested too deep") from None
-    except ValueError as error:
-        raise DeclarationError(f"{source}: not valid TOML: {_with_line(error, text)}") from None
+    layers = layers_of(text, source, base)
+    tables = merged(layers, base)
     try:
         apply_settings(tables, settings)
         topology = _from_tables(tables, base)
         if check:
             validate(topology)
     except InvalidTopologyError as error:
-        raise DeclarationError(_all_located(error.problems, KeyLines(text), source)) from None
+        raise DeclarationError(_all_located(error.problems, Places(layers), source)) from None
     except DeclarationError as error:
-        raise DeclarationError(_located(error, KeyLines(text), source)) from None
+        raise DeclarationError(_located(error, Places(layers))) from None
     except OSError as error:  # a path that the file system cannot even look at
         raise DeclarationError(f"{source}: {error.strerror or error}: {brief(error.filename)}") from None
     return topology
 
 
-def _with_line(error: ValueError, text: str) -> str:
-    """Return the parser's words, which name a line; for a number of thousands of digits they do not."""
-    if isinstance(error, tomllib.TOMLDecodeError) or (number := _LONG_NUMBER.search(text)) is None:
-        return str(error)
-    return f"a number of more than 4,300 digits (at line {text.count(chr(10), 0, number.start()) + 1})"
-
-
-def _all_located(problems: Sequence[DeclarationError], lines: KeyLines, source: str) -> str:
-    shown = [_located(problem, lines, source) for problem in problems[:MAX_PROBLEMS]]
+def _all_located(problems: Sequence[DeclarationError], places: Places, source: str) -> str:
+    shown = [_located(problem, places) for problem in problems[:MAX_PROBLEMS]]
     left = len(problems) - len(shown)
     return "\n".join([*shown, f"{source}: and {left:,} more problems"] if left else shown)
 
 
-def _located(error: DeclarationError, lines: KeyLines, source: str) -> str:
-    line, text = lines.of(error.path), str(error)
+def _located(error: DeclarationError, places: Places) -> str:
+    text = str(error)
     text = text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}..."
-    return f"{source}:{line}: {text}" if line else f"{source}: {text}"
+    return f"{places.of(error.path)}: {text}"
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:
@@ -138,6 +114,8 @@ def _setting(text: str, shown: str) -> Any:
 def _from_tables(tables: Mapping[str, Any], base: Path | None) -> Topology:
     for key in tables:
         if key not in TABLES:
+            if key in (EXTENDS, WITHOUT):
+                raise DeclarationError(f"--set {key}: a file says what it extends, in its first lines; --set cannot")
             expected = ", ".join(TABLES)
             raise DeclarationError(f"unknown table '{key}'{did_you_mean(key, TABLES)}; expected: {expected}", (key,))
     components: list[Component] = []
@@ -148,6 +126,9 @@ def _from_tables(tables: Mapping[str, Any], base: Path | None) -> Topology:
             if len(components) == MAX_COMPONENTS:
                 raise DeclarationError(f"more than {MAX_COMPONENTS:,} spouts and bolts are too many", (kind, name))
             components.append(_component(kind, name, _table(keys, (kind, name))))
+    for key in (EXTENDS, WITHOUT):
+        if key in _table(tables.get("topology", {}), ("topology",)):
+            raise DeclarationError(f"'{key}' stands above the first table of a file, not in one", ("topology", key))
     settings = from_plain(Settings, _table(tables.get("topology", {}), ("topology",)), ("topology",))
     if settings.vocabulary is not None and base is not None:
         settings = dataclasses.replace(settings, vocabulary=base / settings.vocabulary)

@@ -114,7 +114,7 @@ def test_hostile_topology_of_a_thousand_links_is_checked():
 
 def test_hostile_topology_file_is_read_to_the_limit(monkeypatch):
     """A file that claims to be empty and never ends is refused."""
-    monkeypatch.setattr("topology.toml.MAX_BYTES", 1_000)
+    monkeypatch.setattr("topology.extension.MAX_BYTES", 1_000)
     with pytest.raises(InputError, match="/dev/zero: more than 1,000 bytes"):
         load_topology(Path("/dev/zero"))
 
