@@ -4,19 +4,20 @@ The plan keeps O_init and the rectangles of the subsets, so that the main server
 (Sections 3.1, 3.2 and 4.4) and give each to the worker that is least loaded by then.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partitioners.columns import Csr, Floats, Ints, Offsets, Points, Regions, Workers, check_range, own_columns
 from partitioners.costs.allocation import greedy_in_order
-from partitioners.costs.initial_objects import InitialObjects
+from partitioners.costs.initial_objects import MAX_INITIAL_OBJECTS, InitialObjects
 from partitioners.costs.statistics import Statistics
 from partitioners.costs.subscription_costs import ball_rects, hybrid_costs, keyword_costs, nearest_rects, space_costs
-from partitioners.plans.broadcast import everywhere, one_each, scrambled
-from partitioners.plans.plan import check_plan, plan_kind
+from partitioners.plans.broadcast import assigned_or, everywhere, one_each, scrambled
+from partitioners.plans.plan import check_plan, plan_kind, successor
+from partitioners.plans.units import moved_numbers, moved_units
 from streams.errors import InputError, did_you_mean
 from streams.geometry import Rect
 
@@ -53,12 +54,16 @@ class AssignmentPlan:
     kw_off: Offsets
     kw: Ints
     version: int = 1
-    initial: InitialObjects = field(init=False, repr=False)
+    near: InitVar["AssignmentPlan | None"] = None
+    _initial: list[InitialObjects] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, near: "AssignmentPlan | None") -> None:
         own_columns(self, number=(np.int64, 1), assigned=(np.int32, 1), load=(np.float64, 1), rects=(np.float64, 2))
         own_columns(self, x=(np.float64, 1), y=(np.float64, 1), kw_off=(np.int32, 1), kw=(np.int64, 1))
-        object.__setattr__(self, "initial", InitialObjects.of(self.space, self.x, self.y, self.kw_off, self.kw))
+        shared = near is not None and all(
+            getattr(self, name) is getattr(near, name) for name in ("x", "y", "kw_off", "kw")
+        )
+        object.__setattr__(self, "_initial", near._initial if near is not None and shared else [])
         self.check()
 
     @classmethod
@@ -89,6 +94,13 @@ class AssignmentPlan:
         )
 
     @property
+    def initial(self) -> InitialObjects:
+        """O_init with the index that costs are looked up in; made when first asked for, which routers never do."""
+        if not self._initial:
+            self._initial.append(InitialObjects.of(self.space, self.x, self.y, self.kw_off, self.kw))
+        return self._initial[0]
+
+    @property
     def meets_once(self) -> bool:
         """Always: a subscription has one worker."""
         return True
@@ -103,9 +115,25 @@ class AssignmentPlan:
         """Always."""
         return True
 
+    @property
+    def unit_worker(self) -> Workers:
+        """The worker of each known subscription."""
+        return self.assigned
+
+    def with_units(self, units: ArrayLike, workers: ArrayLike) -> "AssignmentPlan":
+        """Return the next plan, in which these units have these workers."""
+        return successor(self, assigned=moved_units(self.assigned, units, workers, self.workers))
+
+    def with_moved(self, numbers: ArrayLike, workers: ArrayLike) -> "AssignmentPlan":
+        """Return the next plan, in which these subscriptions, known or not, have these workers."""
+        number, assigned = moved_numbers(self.number, self.assigned, numbers, workers, self.workers)
+        return successor(self, number=number, assigned=assigned)
+
     def check(self) -> None:
         """Raise unless every known subscription has one existing worker."""
         check_plan(self)
+        if len(Points.of(self.x, self.y, self.kw_off, self.kw)) > MAX_INITIAL_OBJECTS:
+            raise InputError(f"O_init has {len(self.x):,} objects, at most {MAX_INITIAL_OBJECTS:,}; draw a sample")
         if self.model not in COST_MODELS:
             near = did_you_mean(str(self.model), COST_MODELS)
             raise InputError(
@@ -153,7 +181,5 @@ class AssignmentPlan:
         A main server that keeps loads uses `costs` and `assign` for new subscriptions instead; either is exact, because
         objects go everywhere.
         """
-        place = np.searchsorted(self.number, regions.number)
-        known = np.append(self.number, -1)[place] == regions.number
         fallback = scrambled(regions.number, self.workers)
-        return one_each(np.where(known, np.append(self.assigned, np.int32(0))[place], fallback))
+        return one_each(assigned_or(fallback, regions.number, self.number, self.assigned))

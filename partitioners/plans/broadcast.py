@@ -3,17 +3,22 @@
 Neither looks at places or words, so they balance well and prune nothing: the baselines that the others must beat.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from partitioners.columns import Csr, Points, Regions, Workers
-from partitioners.plans.plan import check_plan, plan_kind
+from partitioners.columns import Csr, Ints, Points, Regions, Workers, check_range, own_columns
+from partitioners.plans.plan import check_plan, plan_kind, successor
+from partitioners.plans.units import moved_numbers, moved_units
+from streams.errors import InputError
 from streams.geometry import Rect
 
-__all__ = ["HashPlan", "ReplicatePlan", "everywhere", "one_each", "scrambled"]
+__all__ = ["HashPlan", "ReplicatePlan", "assigned_or", "everywhere", "one_each", "scrambled"]
+
+#: Slots of a hash plan, rounded up to a multiple of the workers.
+_SLOTS = 1024
 
 
 def everywhere(rows: int, workers: int) -> Csr:
@@ -26,6 +31,15 @@ def one_each(worker: NDArray[np.integer]) -> Csr:
     return np.arange(len(worker) + 1, dtype=np.int32), worker.astype(np.int32)
 
 
+def assigned_or(worker: Workers, asked: Ints, number: Ints, assigned: Workers) -> Workers:
+    """Return for each asked number the worker that a table (numbers ascending) assigns, or else the given one."""
+    if not len(number):
+        return worker
+    place = np.searchsorted(number, asked)
+    known = np.append(number, -1)[place] == asked
+    return np.where(known, np.append(assigned, np.int32(0))[place], worker)
+
+
 def scrambled(values: NDArray[np.integer], workers: int) -> Workers:
     """Spread 64-bit values over workers (the finaliser of splitmix64), the same in every process."""
     z = values.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
@@ -35,20 +49,34 @@ def scrambled(values: NDArray[np.integer], workers: int) -> Workers:
 
 
 @plan_kind
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class HashPlan:
     """A query goes to the worker of its number, an object to all (DSkype, Equation 14: id mod N_sb).
 
-    Numbers are given out one by one, so the plain remainder spreads them evenly.
+    Numbers are given out one by one, so the plain remainder spreads them evenly. Between the two stands a table of slots,
+    so that some of a worker's queries can move: number modulo slots, and the worker of the slot. There are a multiple
+    of the workers of them, which makes it the paper's formula until a slot moves.
+
+    Attributes:
+        slot_worker: the worker of each slot; without one, as the formula says.
+        number, assigned: queries that have moved one by one, by number, ascending, and their workers.
     """
 
     kind: ClassVar[str] = "hash"
 
     space: Rect
     workers: int
+    slot_worker: Workers = field(default_factory=lambda: np.empty(0, np.int32))
+    number: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    assigned: Workers = field(default_factory=lambda: np.empty(0, np.int32))
     version: int = 1
 
     def __post_init__(self) -> None:
+        check_plan(self)
+        if not len(self.slot_worker):
+            slots = -(-_SLOTS // self.workers) * self.workers
+            object.__setattr__(self, "slot_worker", np.arange(slots) % self.workers)
+        own_columns(self, slot_worker=(np.int32, 1), number=(np.int64, 1), assigned=(np.int32, 1))
         self.check()
 
     @property
@@ -66,9 +94,29 @@ class HashPlan:
         """Always."""
         return True
 
+    @property
+    def unit_worker(self) -> Workers:
+        """The worker of each slot."""
+        return self.slot_worker
+
+    def with_units(self, units: ArrayLike, workers: ArrayLike) -> "HashPlan":
+        """Return the next plan, in which these slots have these workers; what moved by number stays where it is."""
+        return successor(self, slot_worker=moved_units(self.slot_worker, units, workers, self.workers))
+
+    def with_moved(self, numbers: ArrayLike, workers: ArrayLike) -> "HashPlan":
+        """Return the next plan, in which these queries have these workers, whatever their slots."""
+        number, assigned = moved_numbers(self.number, self.assigned, numbers, workers, self.workers)
+        return successor(self, number=number, assigned=assigned)
+
     def check(self) -> None:
-        """Raise unless there are workers."""
+        """Raise unless every slot and every query that has moved has one existing worker."""
         check_plan(self)
+        if len(self.assigned) != len(self.number) or (np.diff(self.number) <= 0).any():
+            raise InputError(
+                "a hash plan needs one worker for each query that has moved, in ascending order of numbers"
+            )
+        check_range("slot_worker", self.slot_worker, 0, self.workers)
+        check_range("assigned", self.assigned, 0, self.workers)
 
     def route_points(self, points: Points) -> Csr:
         """Send every object to all workers."""
@@ -76,7 +124,8 @@ class HashPlan:
 
     def route_regions(self, regions: Regions) -> Csr:
         """Send each query to the worker of its number."""
-        return one_each(regions.number % self.workers)
+        worker = self.slot_worker[regions.number % len(self.slot_worker)]
+        return one_each(assigned_or(worker, regions.number, self.number, self.assigned))
 
 
 @plan_kind
@@ -107,6 +156,16 @@ class ReplicatePlan:
     def single_home(self) -> bool:
         """Only of one worker."""
         return self.workers == 1
+
+    @property
+    def unit_worker(self) -> Workers:
+        """None: queries are everywhere."""
+        return np.empty(0, np.int32)
+
+    def with_units(self, units: ArrayLike, workers: ArrayLike) -> "ReplicatePlan":
+        """Refuse any unit: there are none."""
+        moved_units(self.unit_worker, units, workers, self.workers)
+        return successor(self)
 
     def check(self) -> None:
         """Raise unless there are workers."""

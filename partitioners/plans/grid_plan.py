@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partitioners.columns import (
     Csr,
@@ -26,7 +26,8 @@ from partitioners.columns import (
 )
 from partitioners.grids.fine_grid import FineGrid
 from partitioners.plans.grid_routing import grid_points, grid_regions
-from partitioners.plans.plan import check_plan, plan_kind
+from partitioners.plans.plan import check_plan, plan_kind, successor
+from partitioners.plans.units import moved_units
 from streams.errors import InputError
 from streams.geometry import Rect
 
@@ -162,6 +163,15 @@ class GridPlan:
         for number, (x0, y0, x1, y1) in enumerate(self.boxes.tolist()):
             owner[y0 : y1 + 1, x0 : x1 + 1] = number
         return owner.ravel()
+
+    @property
+    def unit_worker(self) -> Workers:
+        """The worker of each part of a box: of each box, where none is divided by keywords."""
+        return self.part_worker
+
+    def with_units(self, units: ArrayLike, workers: ArrayLike) -> "GridPlan":
+        """Return the next plan, in which these units have these workers."""
+        return successor(self, part_worker=moved_units(self.part_worker, units, workers, self.workers))
 
     def check(self) -> None:
         """Raise unless the boxes tile the grid without overlap and every part has a worker."""

@@ -1,10 +1,10 @@
 """The keyword-first hybrid (DSkype, Section 8.2): keyword ranges, and a k-d tree of its own for each of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partitioners.columns import (
     Csr,
@@ -20,7 +20,8 @@ from partitioners.columns import (
 )
 from partitioners.grids.fine_grid import MAX_CELLS, FineGrid
 from partitioners.plans.broadcast import scrambled
-from partitioners.plans.plan import check_plan, plan_kind
+from partitioners.plans.plan import check_plan, plan_kind, successor
+from partitioners.plans.units import moved_units
 from streams.columns import csr_take, sorted_rows
 from streams.errors import InputError
 from streams.geometry import Rect
@@ -54,14 +55,16 @@ class KeywordFirstPlan:
     box_worker: Workers
     cost: Floats
     version: int = 1
+    near: InitVar["KeywordFirstPlan | None"] = None
     owner: NDArray[np.int32] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, near: "KeywordFirstPlan | None") -> None:
         own_columns(
             self, range_start=(np.int64, 1), box_off=(np.int32, 1), boxes=(np.int32, 2), box_worker=(np.int32, 1)
         )
         own_columns(self, cost=(np.float64, 1), range_part=(np.int32, 1))
-        object.__setattr__(self, "owner", self._painted())
+        same = near is not None and near.boxes is self.boxes and near.box_off is self.box_off and near.grid == self.grid
+        object.__setattr__(self, "owner", near.owner if near is not None and same else self._painted())
         own_columns(self, owner=(np.int32, 2))
         self.check()
 
@@ -73,12 +76,10 @@ class KeywordFirstPlan:
         check_csr("box_off", self.box_off, len(self.boxes), parts)
         check_range("boxes", self.boxes[:, ::2], 0, grid.columns)
         check_range("boxes", self.boxes[:, 1::2], 0, grid.rows)
-        if len(self.box_worker) != len(self.boxes) or len(self.cost) != len(self.boxes):
-            raise InputError("a keyword-first plan needs a worker and a cost for each box")
         owner = np.full((parts, grid.rows, grid.columns), -1, np.int32)
-        number = np.repeat(np.arange(parts), np.diff(self.box_off))
-        for which, (x0, y0, x1, y1), worker in zip(number, self.boxes.tolist(), self.box_worker, strict=True):
-            owner[which, y0 : y1 + 1, x0 : x1 + 1] = worker
+        which = np.repeat(np.arange(parts), np.diff(self.box_off))
+        for number, (x0, y0, x1, y1) in enumerate(self.boxes.tolist()):
+            owner[which[number], y0 : y1 + 1, x0 : x1 + 1] = number
         return owner.reshape(parts, grid.cells)
 
     @property
@@ -106,9 +107,20 @@ class KeywordFirstPlan:
         """Only where keywords are not divided: then a query has the worker of its place."""
         return self.parts == 1
 
+    @property
+    def unit_worker(self) -> Workers:
+        """The worker of each box of a keyword part."""
+        return self.box_worker
+
+    def with_units(self, units: ArrayLike, workers: ArrayLike) -> "KeywordFirstPlan":
+        """Return the next plan, in which these units have these workers."""
+        return successor(self, box_worker=moved_units(self.box_worker, units, workers, self.workers))
+
     def check(self) -> None:
         """Raise unless the boxes of every part cover the space exactly once and keyword ranges ascend."""
         check_plan(self)
+        if len(self.box_worker) != len(self.boxes) or len(self.cost) != len(self.boxes):
+            raise InputError("a keyword-first plan needs a worker and a cost for each box")
         check_range("box_worker", self.box_worker, 0, self.workers)
         area = (self.boxes[:, 2:].astype(np.int64) - self.boxes[:, :2] + 1).prod(axis=1)
         covered = np.add.reduceat(area, self.box_off[:-1]) if len(area) else np.empty(0)
@@ -144,7 +156,7 @@ class KeywordFirstPlan:
         row = np.concatenate([row[filed], np.repeat(plain, self.parts)])
         which = np.concatenate([self._parts_of(r.kw[filed]), np.tile(np.arange(self.parts), len(plain))])
         cell = self.grid.cells_of(r.at_x, r.at_y)
-        return _distinct(row, self.owner[which, cell[row]], rows)
+        return _distinct(row, self.box_worker[self.owner[which, cell[row]]], rows)
 
 
 def _distinct(row: Ints, worker: NDArray[np.integer], rows: int) -> Csr:

@@ -1,44 +1,31 @@
 """Plans: who gets what, as immutable values that travel in files.
 
-A plan file is the only bridge from the offline to the online plane. It is msgpack behind a checksum, arrays as raw
-bytes of a few permitted types, and nothing in it is ever executed:
-
-    bytes 0..7    magic
-    bytes 8..9    version of the format, little-endian
-    bytes 10..41  BLAKE2b over magic, version and body
-    body          msgpack: kind, version, space, workers, values by name, arrays by name as [type, shape, raw bytes]
+A plan file is the only bridge from the offline to the online plane. It is a frame (`partitioners.plans.frames`) whose body
+has kind, version, space, workers, values by name, and arrays by name as [type, shape, raw bytes].
 """
 
-import hashlib
-import struct
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
-import msgpack
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from partitioners.columns import Csr, Points, Regions
-from streams.codec import unpack_plain
-from streams.errors import InputError, WaterspoutError, did_you_mean
+from partitioners.columns import Csr, Points, Regions, Workers
+from partitioners.plans.frames import FORMAT_VERSION, MAX_PLAN_BYTES, framed, packed_array, unframed, unpacked_array
+from streams.errors import InputError, did_you_mean
 from streams.geometry import Rect
 
 __all__ = [
-    "FORMAT_VERSION", "MAX_PLAN_BYTES", "MAX_WORKERS", "Plan", "check_plan", "load", "pack", "plan_kind", "save", "unpack",
+    "FORMAT_VERSION", "MAX_PLAN_BYTES", "MAX_WORKERS", "Plan", "check_plan", "load", "pack", "plan_fields", "plan_kind",
+    "save", "successor", "unpack",
 ]  # fmt: skip
 
-FORMAT_VERSION = 1
-
-#: The largest plan file that is read or written, and the most workers a plan may name.
-MAX_PLAN_BYTES = 1 << 30
+#: The most workers a plan may name.
 MAX_WORKERS = 1 << 16
 
 _MAGIC = b"WSPLAN\r\n"
-_VERSION = struct.Struct("<H")
-_BODY = len(_MAGIC) + _VERSION.size + 32
-_DTYPES = {code: np.dtype(code) for code in ("<i8", "<i4", "<f8", "|u1", "|b1")}
 _KINDS: dict[str, type[Any]] = {}
 
 P = TypeVar("P")
@@ -84,6 +71,15 @@ class Plan(Protocol):
         """Whether every query is held by exactly one worker."""
         ...
 
+    @property
+    def unit_worker(self) -> Workers:
+        """The worker of each unit that can move (`partitioners.plans.units`); empty where nothing can."""
+        ...
+
+    def with_units(self, units: ArrayLike, workers: ArrayLike) -> "Plan":
+        """Return the next version of the plan, in which these units have these workers."""
+        ...
+
     def route_points(self, points: Points) -> Csr:
         """Return the workers that must see each object."""
         ...
@@ -106,6 +102,14 @@ def plan_kind(cls: type[P]) -> type[P]:
     return cls
 
 
+def successor(plan: P, **changed: Any) -> P:
+    """Return the next version of a plan with other fields; what was worked out from fields that stay is taken over."""
+    entries = type(cast(Any, plan)).__dataclass_fields__
+    near = {"near": plan} if "near" in entries else {}
+    following: P = replace(cast(Any, plan), **({"version": cast(Any, plan).version + 1} | near | changed))
+    return following
+
+
 def check_plan(plan: Plan) -> None:
     """Raise unless what all plans share is in order."""
     if not 1 <= plan.workers <= MAX_WORKERS:
@@ -118,26 +122,20 @@ def pack(plan: Plan) -> bytes:
     """Return a plan as bytes: what a plan file holds."""
     values: dict[str, Any] = {}
     arrays: dict[str, Any] = {}
-    for field in (f for f in fields(cast(Any, plan)) if f.init):
-        value = getattr(plan, field.name)
+    for name, value in plan_fields(plan).items():
         if isinstance(value, np.ndarray):
-            arrays[field.name] = [value.dtype.str, list(value.shape), np.ascontiguousarray(value).tobytes()]
-        elif field.name not in ("space", "workers", "version"):
-            values[field.name] = value
-    body: bytes = msgpack.packb(
-        {
-            "kind": plan.kind,
-            "version": plan.version,
-            "space": list(plan.space.as_tuple()),
-            "workers": plan.workers,
-            "values": values,
-            "arrays": arrays,
-        }
-    )
-    if len(body) > MAX_PLAN_BYTES - _BODY:
-        raise InputError(f"plan of {len(body):,} bytes exceeds {MAX_PLAN_BYTES:,}; build it with a coarser grid")
-    head = _MAGIC + _VERSION.pack(FORMAT_VERSION)
-    return head + _digest(head, body) + body
+            arrays[name] = packed_array(value)
+        elif name != "space":
+            values[name] = value
+    space = list(plan.space.as_tuple())
+    body = {"kind": plan.kind, "version": plan.version, "space": space, "workers": plan.workers}
+    return framed(_MAGIC, body | {"values": values, "arrays": arrays}, "plan")
+
+
+def plan_fields(plan: Plan) -> dict[str, Any]:
+    """Return the fields that make a plan what it is, by name, but its version and its workers."""
+    names = (f.name for f in fields(cast(Any, plan)) if f.init)
+    return {name: getattr(plan, name) for name in names if name not in ("version", "workers")}
 
 
 def save(plan: Plan, path: str | Path) -> None:
@@ -167,24 +165,7 @@ def load(path: str | Path) -> Plan:
 
 def unpack(data: bytes, path: str = "plan") -> Plan:
     """Return the plan that was packed; `path` names it in an error."""
-    head, body = data[: len(_MAGIC) + _VERSION.size], data[_BODY:]
-    if not head.startswith(_MAGIC) or len(data) < _BODY:
-        raise InputError(f"{path}: not a plan file; make one with 'waterspout build'")
-    (version,) = _VERSION.unpack(head[len(_MAGIC) :])
-    if version != FORMAT_VERSION:
-        raise InputError(f"{path}: a plan of format {version}, expected {FORMAT_VERSION}; build it again")
-    if data[len(head) : _BODY] != _digest(head, body):
-        raise InputError(f"{path}: the plan is damaged (its checksum differs); build or copy it again")
-    try:
-        return _decoded(unpack_plain(body, strict_map_key=True))
-    except WaterspoutError as error:
-        raise InputError(f"{path}: {error}") from error
-    except Exception as error:  # whatever a body of another make trips over: it is one and the same fault
-        raise InputError(f"{path}: not a plan of ours: {type(error).__name__}: {str(error)[:200]}") from error
-
-
-def _digest(head: bytes, body: bytes) -> bytes:
-    return hashlib.blake2b(head + body, digest_size=32).digest()
+    return unframed(_MAGIC, data, "plan", path, _decoded)
 
 
 def _decoded(body: Mapping[str, Any]) -> Plan:
@@ -192,18 +173,10 @@ def _decoded(body: Mapping[str, Any]) -> Plan:
     if kind not in _KINDS:
         near = did_you_mean(str(kind), _KINDS)
         raise InputError(f"a plan of the unknown kind '{kind}'{near}; known: {', '.join(sorted(_KINDS))}")
-    arrays = {name: _array(name, *parts) for name, parts in body["arrays"].items()}
+    arrays = {name: unpacked_array(name, *parts) for name, parts in body["arrays"].items()}
     make: Callable[..., Plan] = _KINDS[kind]
     plan = make(
         space=Rect(*body["space"]), workers=body["workers"], version=body["version"], **body["values"], **arrays
     )
     plan.check()
     return plan
-
-
-def _array(name: str, code: str, shape: list[int], raw: bytes) -> NDArray[Any]:
-    if code not in _DTYPES:
-        raise InputError(f"array '{name}' has type '{code}', expected one of {sorted(_DTYPES)}")
-    if any(size < 0 for size in shape) or np.prod(shape, dtype=object) * _DTYPES[code].itemsize != len(raw):
-        raise InputError(f"array '{name}' has {len(raw)} bytes, which is not {shape} of '{code}'")
-    return np.frombuffer(raw, _DTYPES[code]).reshape(shape)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from partitioners.columns import (
     Csr,
@@ -25,8 +25,9 @@ from partitioners.columns import (
 )
 from partitioners.costs.query_distribution import MAX_LENGTH
 from partitioners.plans.broadcast import one_each
-from partitioners.plans.plan import check_plan, plan_kind
+from partitioners.plans.plan import check_plan, plan_kind, successor
 from partitioners.plans.qt_routing import leaf_of_points, leaves_of_regions
+from partitioners.plans.units import moved_units
 from streams.columns import sorted_rows
 from streams.errors import InputError
 from streams.geometry import Rect
@@ -105,6 +106,15 @@ class QtTreePlan:
     def single_home(self) -> bool:
         """Never: a query is at every leaf that it overlaps."""
         return False
+
+    @property
+    def unit_worker(self) -> Workers:
+        """The worker of each leaf."""
+        return self.leaf_worker
+
+    def with_units(self, units: ArrayLike, workers: ArrayLike) -> "QtTreePlan":
+        """Return the next plan, in which these units have these workers."""
+        return successor(self, leaf_worker=moved_units(self.leaf_worker, units, workers, self.workers))
 
     def check(self) -> None:
         """Raise unless this is one tree whose leaves are numbered, allocated and described."""

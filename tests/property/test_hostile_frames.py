@@ -14,6 +14,7 @@ import partitioners.builders.registry  # noqa: F401  # makes all classes of plan
 from partitioners.builders.kd_decomposition import kd_plan
 from partitioners.grids.fine_grid import FineGrid
 from partitioners.plans import plan as plans
+from partitioners.plans.frames import FRAME_HEAD, digest
 from streams.batches import AnswerBatch, MatchBatch, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, tuple_rows
 from streams.codec import VERSION, decode, encode
 from streams.columns import Ids
@@ -166,14 +167,14 @@ def test_hostile_identifiers_are_refused():
 
 GRID = FineGrid(Rect(0, 0, 1, 1), 4, 4)
 PLAN = plans.pack(kd_plan(GRID, np.arange(16, dtype=np.float64).reshape(4, 4), 3))
-HEAD = PLAN[: plans._BODY - 32]
+HEAD = PLAN[: FRAME_HEAD - 32]
 
 
 @settings(max_examples=200)
-@given(st.one_of(st.binary(max_size=60), damaged(PLAN)), damaged(PLAN[plans._BODY :]))
+@given(st.one_of(st.binary(max_size=60), damaged(PLAN)), damaged(PLAN[FRAME_HEAD:]))
 def test_hostile_plans_are_refused(anything, body):
     """Any bytes as a plan, also behind a checksum that fits, are an `InputError` with the file's name, or a plan."""
-    for raw in (anything, HEAD + plans._digest(HEAD, body) + body):
+    for raw in (anything, HEAD + digest(HEAD, body) + body):
         refused = "p.plan: not refused"
         try:
             plans.unpack(raw, "p.plan").check()
