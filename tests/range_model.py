@@ -18,6 +18,12 @@ class PlainQuery:
     match_any: bool = False
     ts: int = 0
     end: int = FOREVER
+    type: int = TYPE_RANGE
+    continuous: bool = True
+    k: int = 0
+    alpha: float = 0.0
+    window: int = NO_WINDOW
+    slide: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,11 +47,13 @@ def query_batch(queries):
     return QueryBatch(
         number=number, target=number, op=np.full(count, OP_REGISTER, np.uint8),
         ts=np.array([q.ts for q in queries], np.int64), end=np.array([q.end for q in queries], np.int64),
-        type=np.full(count, TYPE_RANGE, np.uint8), continuous=np.ones(count, np.bool_),
+        type=np.array([q.type for q in queries], np.uint8),
+        continuous=np.array([q.continuous for q in queries], np.bool_),
         match_any=np.array([q.match_any for q in queries], np.bool_),
         region=np.array([q.region for q in queries], np.uint8),
-        shape=np.array([q.shape for q in queries], np.float64).reshape(count, 4), k=np.zeros(count, np.int32),
-        alpha=np.zeros(count), window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64),
+        shape=np.array([q.shape for q in queries], np.float64).reshape(count, 4),
+        k=np.array([q.k for q in queries], np.int32), alpha=np.array([q.alpha for q in queries], np.float64),
+        window=np.array([q.window for q in queries], np.int64), slide=np.array([q.slide for q in queries], np.int64),
         kw_off=off, kw=kw, ids=Ids("int", number),
     )  # fmt: skip
 
@@ -66,11 +74,14 @@ class PlainIndex:
 
     metric: str = "euclidean"
     queries: dict[int, PlainQuery] = field(default_factory=dict)
+    asleep: set[int] = field(default_factory=set)
 
     def pairs(self, objects):
         x, y = np.array([o.x for o in objects], np.float64), np.array([o.y for o in objects], np.float64)
         found = []
         for q in self.queries.values():
+            if q.number in self.asleep:
+                continue
             inside = inside_region(x, y, q.region, q.shape, self.metric)
             for i, o in enumerate(objects):
                 shared = len(q.keywords & o.keywords)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.range.standing_index import SAVED_COLUMNS, registrations
+from operators.indexes.range.standing_index import SAVED_COLUMNS, registrations, saved_columns
 from operators.redistribution import Division
 from streams.batches import QueryBatch
 from streams.columns import Ids, csr_take
@@ -50,7 +50,7 @@ def divided_shares(states: Sequence[State], division: Division) -> list[State]:
         met_off, met_workers = csr_take(off, workers, met)
         shares.append(
             {
-                "index": {**{name: getattr(held, name) for name in SAVED_COLUMNS}, **_no_costs(states[0]["index"])},
+                "index": {**saved_columns(held), **_nothing_else(states[0]["index"])},
                 "ids": {"numbers": held.number, "ids": held.ids},
                 "examined": 0,
                 "meetings": {"numbers": division.queries.number[met], "off": met_off, "workers": met_workers},
@@ -60,5 +60,7 @@ def divided_shares(states: Sequence[State], division: Division) -> list[State]:
     return shares
 
 
-def _no_costs(index: State) -> State:
-    return {name: np.zeros_like(index[name]) for name in index if name not in SAVED_COLUMNS}
+def _nothing_else(index: State) -> State:
+    """Return the rest of an index's state for queries that are all awake and have cost nothing yet."""
+    costs = {name: np.zeros_like(index[name]) for name in index if name not in SAVED_COLUMNS}
+    return costs | {"asleep": np.empty(0, np.int64)}

@@ -17,8 +17,9 @@ from range_model import PlainIndex, PlainObject, PlainQuery, object_batch, pairs
 from benchmarks.range_index import _from_file
 from operators.indexes import INDEXES, CellRange, make_range_index
 from operators.indexes.core import expiry
+from operators.indexes.core.rare_columns import RARE_COLUMNS
 from operators.indexes.range import keyed_lists, standing_index
-from streams.batches import FOREVER, OP_DELETE, OP_UNREGISTER
+from streams.batches import FOREVER, NO_WINDOW, OP_DELETE, OP_UNREGISTER, TYPE_KNN, TYPE_TERMS, TYPE_TOPK
 from streams.codec import decode, encode
 from streams.errors import DeclarationError, InputError
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect
@@ -99,7 +100,17 @@ class Drawn:
             return replace(self.random.choice(earlier), number=number)
         ts = self.time()
         end = FOREVER if self.random.random() < 0.5 else ts + self.random.randrange(12)
-        return PlainQuery(number, *self.region(), self.keywords(), self.random.random() < 0.4, ts, end)
+        rest = {}
+        if self.wild and self.random.random() < 0.3:
+            rest = self.random.choice(
+                [
+                    {"type": TYPE_KNN, "k": self.random.randrange(1, 99)},
+                    {"type": TYPE_TOPK, "k": 2**20, "alpha": self.random.random()},
+                    {"type": TYPE_TERMS, "k": 3, "window": 2**40, "slide": 7},
+                    {"continuous": False, "window": 5},
+                ]
+            )
+        return PlainQuery(number, *self.region(), self.keywords(), self.random.random() < 0.4, ts, end, **rest)
 
     def object(self, queries):
         x, y = self.place()
@@ -116,7 +127,9 @@ class Drawn:
         count, everything = 0, []
         stride = self.random.choice([1, 2**33]) if self.wild else 1
         for _ in range(steps):
-            what = self.random.choice(["insert", "insert", "remove", "end", "expire", "move", "save", "again"])
+            what = self.random.choice(
+                ["insert", "insert", "remove", "end", "expire", "move", "save", "again", "hush", "wake"]
+            )
             if what == "insert":
                 size = self.random.randrange(batch + 1)
                 fresh = []
@@ -125,7 +138,7 @@ class Drawn:
                 count += size
                 everything += fresh
                 yield what, fresh
-            elif what in ("remove", "end"):
+            elif what in ("remove", "end", "hush", "wake"):
                 some = [self.random.randrange(count + 1) * stride for _ in range(self.random.randrange(batch + 1))]
                 yield what, some, [self.time() for _ in some]
             elif what == "expire":
@@ -151,7 +164,21 @@ def played(name, metric, history):
         PLAY[step](index, model, name, metric, *arguments)
         assert index.numbers().tolist() == sorted(model.queries)
         assert len(index) == len(model.queries)
+        model.asleep &= set(model.queries)
+        assert index.asleep().tolist() == sorted(model.asleep)
+        assert index._table.sleeping == len(model.asleep)
     return index
+
+
+def assert_whole(batch, queries):
+    """All columns of the queries are as registered; identifiers are the numbers."""
+    for name, column in vars_of(query_batch(queries)).items():
+        assert vars_of(batch)[name].tolist() == column.tolist(), name
+    assert batch.ids.to_list() == batch.number.tolist()
+
+
+def vars_of(batch):
+    return {name: getattr(batch, name) for name in type(batch).__dataclass_fields__ if name != "ids"}
 
 
 def play_insert(index, model, name, metric, queries):
@@ -182,6 +209,17 @@ def play_end(index, model, name, metric, numbers, ends):
             model.queries[number] = replace(query, end=min(query.end, end))
 
 
+def play_hush(index, model, name, metric, numbers, ends):
+    held = set(numbers) & set(model.queries)
+    assert index.hush(np.array(numbers, np.int64)) == len(held)
+    model.asleep |= held
+
+
+def play_wake(index, model, name, metric, numbers, ends):
+    assert index.wake(np.array(numbers, np.int64)) == len(set(numbers) & set(model.queries))
+    model.asleep -= set(numbers)
+
+
 def play_expire(index, model, name, metric, now):
     ended = sorted(n for n, q in model.queries.items() if q.end <= now)
     assert sorted(index.expire(now).tolist()) == ended
@@ -195,6 +233,9 @@ def play_move(index, model, name, metric, cells, remove):
     batch = index.extract(cells, remove=remove)
     other.insert(batch)
     rest.queries = {n: model.queries[n] for n in batch.number.tolist()}
+    assert_whole(batch, list(rest.queries.values()))
+    other.hush(np.array(sorted(model.asleep), np.int64))
+    rest.asleep = model.asleep
     columns, rows = np.meshgrid(
         np.arange(cells.min_column, cells.max_column + 1), np.arange(cells.min_row, cells.max_row + 1)
     )
@@ -210,7 +251,8 @@ def play_save(index, model, name, metric):
     """The index goes on as its own copy, so everything after a save also tests the restored one."""
     other = made(name, metric)
     other.restore(index.snapshot())
-    assert other.numbers().tolist() == index.numbers().tolist()
+    assert_whole(other.queries(other.numbers()), [model.queries[n] for n in sorted(model.queries)])
+    assert other.asleep().tolist() == sorted(model.asleep)
     assert other.cost() == index.cost()
     for a, b in zip(as_lists(other.load()), as_lists(index.load()), strict=True):
         assert a == b
@@ -236,7 +278,7 @@ def as_lists(load):
 
 PLAY = {
     "insert": play_insert, "again": play_again, "remove": play_remove, "end": play_end, "expire": play_expire,
-    "move": play_move, "save": play_save, "match": play_match,
+    "move": play_move, "save": play_save, "match": play_match, "hush": play_hush, "wake": play_wake,
 }  # fmt: skip
 
 
@@ -351,6 +393,48 @@ def test_index_takes_times_into_account_within_one_batch(name):
     assert pairs_of(index.match(object_batch(objects))) == [(0, 2), (0, 3), (1, 1), (1, 2), (2, 1)]
     assert sorted(index.expire(6).tolist()) == [2, 3]
     assert pairs_of(index.match(object_batch(objects))) == [(1, 1), (2, 1)]
+
+
+@every_index
+def test_index_pays_for_rare_columns_only_where_a_query_uses_them(name):
+    """An index of plain range queries has no memory for k, window and the like; one query that has them brings them all."""
+    plain, mixed = made(name), made(name)
+    queries = [rect(n, 0, 0, 1, 1, [1]) for n in range(100)]
+    plain.insert(query_batch(queries))
+    mixed.insert(query_batch([*queries[:-1], replace(queries[-1], k=5, window=60_000)]))
+    assert mixed.nbytes - plain.nbytes == 100 * (4 + 8)
+    saved = plain.snapshot()
+    assert {name: len(saved[name]) for name in RARE_COLUMNS} == dict.fromkeys(RARE_COLUMNS, 0)
+    assert mixed.queries(np.array([99, 0])).window.tolist() == [60_000, NO_WINDOW]
+
+
+@every_index
+def test_index_gives_a_used_slot_no_old_values(name):
+    """A query in the place of one that has gone has its own k, and is awake."""
+    index = made(name)
+    index.insert(query_batch([rect(n, 0, 0, 1, 1, [1], k=7) for n in range(50)]))
+    index.hush(np.arange(50))
+    index.remove(np.arange(50))
+    assert index._table.sleeping == 0
+    index.insert(query_batch([rect(n, 0, 0, 1, 1, [1]) for n in range(50, 100)]))
+    assert not index.queries(np.arange(100)).k.any()
+    assert len(index.match(object_batch([PlainObject(0.5, 0.5, frozenset([1]))]))) == 50
+
+
+@every_index
+def test_index_keeps_what_is_rare_when_its_tables_grow_and_are_rebuilt(name, eager):
+    """Values of k and sleep survive tables that are made larger, and smaller again."""
+    index = made(name)
+    for first in range(0, 400, 50):
+        index.insert(query_batch([rect(n, 0, 0, 1, 1, [1], k=n) for n in range(first, first + 50)]))
+    index.hush(np.arange(0, 400, 7))
+    rows = len(index._table.traits)
+    index.remove(np.arange(20, 400))
+    assert len(index._table.traits) < rows
+    assert index.queries(np.arange(400)).k.tolist() == list(range(20))
+    assert index.asleep().tolist() == [0, 7, 14]
+    matches = index.match(object_batch([PlainObject(0.5, 0.5, frozenset([1]))]))
+    assert sorted(matches.number.tolist()) == [n for n in range(20) if n % 7]
 
 
 @every_index

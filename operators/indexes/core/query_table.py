@@ -3,6 +3,7 @@
 Columns: the region exactly as given (kind and four float64), whether any keyword will do, and the keywords as words,
 least frequent first. Three words fit into the row; a query with more has the rest in a pool. The order of the words is
 fixed when the query comes: an index hangs a query on its first word, as FAST does on the least frequent keyword.
+What most queries do not say (type, k, window, ...) takes memory only where some query does (`rare_columns`).
 """
 
 from typing import Any
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.ledger import Ledger
 from operators.indexes.core.prefetch import prefetch
+from operators.indexes.core.rare_columns import RareColumns
 from operators.indexes.core.words import Words
-from streams.batches import NO_WINDOW, OP_REGISTER, TYPE_RANGE, QueryBatch
+from streams.batches import OP_REGISTER, QueryBatch
 from streams.columns import Ids, sorted_rows
 from streams.errors import InputError
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Metric, Rect, region_bounds
@@ -26,8 +28,8 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
 #: Bits of `QueryTable.traits`: the kind of region; any one of several keywords will do; the user said "any" (which
-#: makes no difference to a query of one keyword or none); the query has gone.
-KIND, ANY, SAID_ANY, DEAD = np.uint8(3), np.uint8(4), np.uint8(8), np.uint8(128)
+#: makes no difference to a query of one keyword or none); the query is held but matches nothing; the query has gone.
+KIND, ANY, SAID_ANY, ASLEEP, DEAD = np.uint8(3), np.uint8(4), np.uint8(8), np.uint8(16), np.uint8(128)
 
 #: Rows of up to so many words are sorted by insertion.
 _SHORT_ROW = 64
@@ -161,7 +163,11 @@ def _bury(slots: Slots, kw: Slots, traits: NDArray[np.uint8], out: Slots) -> boo
 
 
 class QueryTable:
-    """Rows of queries by slot, their words, numbers and lifetimes."""
+    """Rows of queries by slot, their words, numbers and lifetimes.
+
+    Attributes:
+        sleeping: how many queries are asleep; structures do not look at it, so whoever reports matches leaves them out.
+    """
 
     def __init__(self, space: Rect, metric: Metric) -> None:
         self.space = space
@@ -172,6 +178,8 @@ class QueryTable:
         self.traits: NDArray[np.uint8] = np.empty(0, np.uint8)
         self.kw: Slots = np.empty((0, 3), np.int32)
         self.pool: Slots = np.empty(0, np.int32)
+        self.sleeping = 0
+        self._rare = RareColumns()
         self._pool_top = self._pool_garbage = 0
 
     def __len__(self) -> int:
@@ -180,7 +188,8 @@ class QueryTable:
     @property
     def nbytes(self) -> int:
         """Bytes in use; capacity that was never touched is address space, not memory."""
-        return self.ledger.nbytes + self.words.nbytes + 45 * self.ledger.top + 4 * self._pool_top
+        rows = (45 + self._rare.row_bytes) * self.ledger.top
+        return self.ledger.nbytes + self.words.nbytes + rows + 4 * self._pool_top
 
     def admit(self, queries: QueryBatch) -> Slots:
         """File registrations that `check` has seen and return their slots."""
@@ -191,6 +200,7 @@ class QueryTable:
         if self.ledger.top > len(self.traits):
             self._grow(3 * self.ledger.top + 64)
         _file(slots, queries.region, queries.match_any, queries.kw_off, queries.shape, self.traits, self.shape)
+        self._rare.write(slots, queries, len(self.traits))
         self._pool_top = _arrange(
             queries.kw_off, words, self.words.uses, self.words.raw, slots, self.kw, self.pool, self._pool_top
         )
@@ -198,12 +208,29 @@ class QueryTable:
 
     def drop(self, slots: Slots) -> None:
         """Forget what withdrawn queries said; their rows are dead until `recycle`."""
+        if self.sleeping:
+            self.sleeping -= int(np.count_nonzero(self.traits[slots] & ASLEEP))
         words = np.empty(3 * len(slots), np.int32)
         if not _bury(slots, self.kw, self.traits, words):
             off, words = self.words_of(slots)
             lengths = np.diff(off)
             self._pool_garbage += int((lengths[lengths > 3] - 1).sum())
         self.words.release(words)
+
+    def hush(self, slots: Slots) -> None:
+        """Put queries to sleep, each named once."""
+        self.sleeping += int(np.count_nonzero(self.traits[slots] & ASLEEP == 0))
+        self.traits[slots] |= ASLEEP
+
+    def wake(self, slots: Slots) -> None:
+        """Wake queries up, each named once."""
+        self.sleeping -= int(np.count_nonzero(self.traits[slots] & ASLEEP))
+        self.traits[slots] &= ~ASLEEP
+
+    def asleep(self) -> Slots:
+        """Return the slots of the queries that are asleep, in no particular order."""
+        held: Slots = self.ledger.held() if self.sleeping else np.empty(0, np.int32)
+        return held[np.flatnonzero(self.traits[held] & ASLEEP)]
 
     def rearrange(self, slots: Slots) -> None:
         """Sort the words of queries by their frequencies as they are now; long queries keep their order."""
@@ -254,10 +281,8 @@ class QueryTable:
         count, numbers, traits = len(slots), self.ledger.numbers_of(slots), self.traits[slots]
         return QueryBatch(
             number=numbers, target=numbers, op=np.full(count, OP_REGISTER, np.uint8),
-            ts=self.ledger.starts_of(slots), end=self.ledger.ends_of(slots), type=np.full(count, TYPE_RANGE, np.uint8),
-            continuous=np.ones(count, np.bool_), match_any=(traits & SAID_ANY) != 0, region=traits & KIND,
-            shape=self.shape[slots], k=np.zeros(count, np.int32), alpha=np.zeros(count),
-            window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64),
+            ts=self.ledger.starts_of(slots), end=self.ledger.ends_of(slots), match_any=(traits & SAID_ANY) != 0,
+            region=traits & KIND, shape=self.shape[slots], **self._rare.read(slots),
             kw_off=kw_off, kw=kw, ids=Ids("int", numbers),
         )  # fmt: skip
 

@@ -141,6 +141,15 @@ class RangeIndex(Protocol):
     def expire(self, now: int) -> Ints:
         """Drop every query with end <= now and return their numbers."""
 
+    def hush(self, numbers: Ints) -> int:
+        """Let queries match nothing until they are woken up, and return how many were held; all else goes on for them."""
+
+    def wake(self, numbers: Ints) -> int:
+        """Let queries match again and return how many were held."""
+
+    def asleep(self) -> Ints:
+        """Return the numbers of the queries that are asleep, in ascending order."""
+
     def match(self, objects: ObjectBatch) -> Matches:
         """Return the queries that each object matches."""
 
@@ -157,9 +166,9 @@ class RangeIndex(Protocol):
         """Return the numbers of the queries that overlap these cells, in ascending order."""
 
     def queries(self, numbers: Ints) -> QueryBatch:
-        """Return those of these queries that are held, in this order, ready for another index.
+        """Return those of these queries that are held, in this order, as they were registered, ready for another index.
 
-        Identifiers stay with the owner of the index: `ids` of the batch are the numbers.
+        Identifiers stay with the owner of the index: `ids` of the batch are the numbers. Another index holds them awake.
         """
 
     def extract(self, cells: CellRange, *, remove: bool = False) -> QueryBatch:

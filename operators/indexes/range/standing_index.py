@@ -9,17 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.expiry import Expiry
-from operators.indexes.core.query_table import KIND, QueryTable, check_registrations, region_box
+from operators.indexes.core.query_table import ASLEEP, KIND, QueryTable, check_registrations, region_box
+from operators.indexes.core.rare_columns import RARE_COLUMNS, saved_rare, whole_rare
 from operators.indexes.core.structure import Bounds, Found, Probe, Structure
 from operators.indexes.core.workload import Workload
 from operators.indexes.range.range_index import Arrays, CellRange, Cost, Load, Matches
 from partitioners.grids.fine_grid import FineGrid
-from streams.batches import NO_WINDOW, OP_REGISTER, OP_UPSERT, TYPE_RANGE, ObjectBatch, QueryBatch
+from streams.batches import OP_REGISTER, OP_UPSERT, ObjectBatch, QueryBatch
 from streams.columns import Ids
 from streams.errors import InputError
 from streams.geometry import REGION_CIRCLE, Metric, distance
 
-__all__ = ["SAVED_COLUMNS", "StandingIndex", "registrations"]
+__all__ = ["SAVED_COLUMNS", "StandingIndex", "registrations", "saved_columns"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -96,10 +97,32 @@ class StandingIndex:
 
     def _rebuild(self) -> None:
         """Start afresh with the queries that are left, so that memory returns."""
-        left = self._table.batch(np.sort(self._table.ledger.held()))
+        left, asleep = self._table.batch(np.sort(self._table.ledger.held())), self.asleep()
         self._clear()
         for start in range(0, len(left), CHUNK):
             self._admit(_plain_queries(left.slice(start, start + CHUNK)))
+        self.hush(asleep)
+
+    def hush(self, numbers: Ints) -> int:
+        """Let queries match nothing until they are woken up."""
+        slots = self._found(numbers)
+        self._table.hush(slots)
+        return len(slots)
+
+    def wake(self, numbers: Ints) -> int:
+        """Let queries match again."""
+        slots = self._found(numbers)
+        self._table.wake(slots)
+        return len(slots)
+
+    def _found(self, numbers: Ints) -> Slots:
+        """Return the slots of those of these queries that are held, each once."""
+        slots = self._table.ledger.find(_plain(numbers, np.int64))
+        return np.unique(slots[slots >= 0])
+
+    def asleep(self) -> Ints:
+        """Return the numbers of the queries that are asleep, in ascending order."""
+        return np.sort(self._table.ledger.numbers_of(self._table.asleep()))
 
     def set_end(self, numbers: Ints, ends: Ints) -> int:
         """Lower the ends of queries."""
@@ -144,6 +167,8 @@ class StandingIndex:
         found = self._structure.probe(Probe(x, y, word_off, words))
         if self._metric == "haversine":
             found = self._within_circles(found, objects)
+        if self._table.sleeping:
+            found = _kept(found, self._table.traits[found.slots] & ASLEEP == 0)
         off, numbers = self._table.ledger.living(found.off, found.slots, _plain(objects.ts, np.int64))
         self._work.count(x, y, found.examined, len(numbers))
         return Matches(off, numbers)
@@ -162,9 +187,7 @@ class StandingIndex:
         far = distance(objects.x[at], objects.y[at], shape[:, 0], shape[:, 1], "haversine") > shape[:, 2]
         keep = np.ones(len(found.slots), np.bool_)
         keep[circles[far]] = False
-        off = np.zeros(len(found.off), np.int64)
-        np.cumsum(np.bincount(place[keep], minlength=len(objects)), out=off[1:])
-        return Found(off, found.slots[keep], found.examined)
+        return _kept(found, keep)
 
     def cost(self) -> Cost:
         """Return the counters of work done."""
@@ -203,7 +226,8 @@ class StandingIndex:
         batch = self._table.batch(np.sort(self._table.ledger.held()))
         cost = self._work.cost
         return {
-            **{name: getattr(batch, name) for name in SAVED_COLUMNS},
+            **saved_columns(batch),
+            "asleep": self.asleep(),
             "cost": np.array([cost.objects, cost.candidates, cost.matches], np.int64),
             "cost_rows": self._work.cost_rows.copy(),
             "cost_columns": self._work.cost_columns.copy(),
@@ -221,6 +245,7 @@ class StandingIndex:
         self._work = Workload(grid, by_cell=self._work.cells is not None)
         self._clear()
         self.insert(registrations({name: np.array(arrays[name]) for name in SAVED_COLUMNS}))
+        self.hush(arrays["asleep"])
         self._work.cost = Cost(*(int(number) for number in arrays["cost"]))
         self._work.cost_rows[:] = arrays["cost_rows"]
         self._work.cost_columns[:] = arrays["cost_columns"]
@@ -233,19 +258,32 @@ class StandingIndex:
         return self._table.nbytes + self._structure.nbytes + self._expiry.nbytes + self._work.nbytes
 
 
-#: The columns of a query that a snapshot has.
-SAVED_COLUMNS = ("number", "ts", "end", "match_any", "region", "shape", "kw_off", "kw")
+_PLAIN_COLUMNS = ("number", "ts", "end", "match_any", "region", "shape", "kw_off", "kw")
+
+#: The columns of queries that a snapshot has; a rare one is empty where all values are the usual one.
+SAVED_COLUMNS = (*_PLAIN_COLUMNS, *RARE_COLUMNS)
+
+
+def saved_columns(queries: QueryBatch) -> dict[str, NDArray[Any]]:
+    """Return queries as a snapshot has them; their identifiers stay with the owner of the index."""
+    return {name: getattr(queries, name) for name in _PLAIN_COLUMNS} | saved_rare(queries)
 
 
 def registrations(columns: Arrays) -> QueryBatch:
-    """Return the queries of a snapshot; their identifiers stay with the owner of the index."""
+    """Return the queries of a snapshot, of which it may have been given more; their ids are their numbers."""
     numbers = columns["number"]
-    count = len(numbers)
+    plain = {name: columns[name] for name in _PLAIN_COLUMNS}
     return QueryBatch(
-        **columns, target=numbers, op=np.full(count, OP_REGISTER, np.uint8), type=np.full(count, TYPE_RANGE, np.uint8),
-        continuous=np.ones(count, np.bool_), k=np.zeros(count, np.int32), alpha=np.zeros(count),
-        window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64), ids=Ids("int", numbers),
+        **plain, **whole_rare(columns, len(numbers)), target=numbers,
+        op=np.full(len(numbers), OP_REGISTER, np.uint8), ids=Ids("int", numbers),
     )  # fmt: skip
+
+
+def _kept(found: Found, keep: NDArray[np.bool_]) -> Found:
+    """Return what was found without the pairs that are not kept."""
+    before = np.zeros(len(keep) + 1, np.int64)
+    np.cumsum(keep, out=before[1:])
+    return Found(before[found.off], found.slots[keep], found.examined)
 
 
 def _refuse_places(x: Floats, y: Floats) -> None:
