@@ -29,7 +29,7 @@ SETTLING = 20
 STATIC = Setup(evaluators=EVALUATORS)
 ADAPTIVE = Setup(evaluators=EVALUATORS, summaries=True, policy="tornado")
 PAPER = Setup(evaluators=EVALUATORS, summaries=True, policy="tornado-paper")
-CENTRALISED = Setup(evaluators=EVALUATORS, summaries=True, policy="tornado-centralised", statistics="cells")
+CENTRALISED = Setup(evaluators=EVALUATORS, summaries=True, policy="tornado-centralised")
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,6 @@ class Setup:
     evaluators: int = 4
     summaries: bool = False
     policy: str | None = None
-    statistics: str = "summaries"
 
 
 def plan_from_start(setup: Setup, objects: ObjectBatch, queries: QueryBatch) -> Plan:
@@ -64,7 +63,6 @@ def tornado_topology(
     ticks = {"epochs": 2} if balanced else None
     evaluator = builder.bolt(
         "evaluator", "range-evaluator", parallelism=setup.evaluators, index=setup.index, tick=ticks,
-        statistics=setup.statistics,
     )  # fmt: skip
     evaluator.direct(queries, "queries").direct("router", "objects")
     if setup.summaries:

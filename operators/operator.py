@@ -87,6 +87,7 @@ class TaskContext:
         answers: the kinds of query that this topology answers, such as ``continuous range``; none: not known.
         injections: hotspots that the spouts put into their input.
         plan: who gets what, for routers, and for evaluators whose plan may bring a pair together twice.
+        statistics: what the balancer wants evaluators to report (`operators.balancing.statistics`); None without one.
         checkpoints: the run takes checkpoints, so a sink writes what it can take up again.
         count: adds to one of the task's counters, which the summary adds up.
         output: hands bytes or a batch to whoever started the run (collected results, standard output).
@@ -108,6 +109,7 @@ class TaskContext:
     answers: frozenset[str] = frozenset()
     injections: tuple[Injection, ...] = ()
     plan: Plan | None = None
+    statistics: Any = None
     checkpoints: bool = False
     targets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     count: Callable[[str, float], None] = lambda _name, _by: None

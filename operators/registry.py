@@ -9,6 +9,8 @@ OPERATORS: dict[str, str] = {
     "broadcast-router": "operators.routing.broadcast_router:BroadcastRouter",
     "plan-router": "operators.routing.plan_router:PlanRouter",
     "range-evaluator": "operators.evaluation.range_evaluator:RangeEvaluator",
+    "ranked-merger": "operators.merging.mergers:RankedMerger",
+    "terms-merger": "operators.merging.mergers:TermsMerger",
     "balancer": "operators.balancing.balancer:Balancer",
     "count": "operators.sinks.sink:CountSink",
     "collect": "operators.sinks.sink:CollectSink",

@@ -29,9 +29,11 @@ __all__ = [
     "TYPE_TOPK",
     "AnswerBatch",
     "Batch",
+    "HitBatch",
     "MatchBatch",
     "ObjectBatch",
     "QueryBatch",
+    "RankedBatch",
     "RejectBatch",
     "TupleBatch",
     "batch_fields",
@@ -197,8 +199,77 @@ class QueryBatch(_Columns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class HitBatch(_Columns):
+    """Matches of continuous range queries on their way to a sink: one row an object, with the numbers of its queries.
+
+    An object's identifier and time travel once, however many queries it matches, and identifiers of queries not at all: a
+    sink that writes them looks them up.
+    """
+
+    RAGGED = (("off", ("number",)),)
+
+    seq: Ints
+    ts: Ints
+    ids: Ids
+    off: Offsets
+    number: Ints
+
+    @property
+    def results(self) -> int:
+        """How many matches there are."""
+        return len(self.number)
+
+    @classmethod
+    def empty(cls) -> "HitBatch":
+        """Return a batch of no matches."""
+        ints = np.empty(0, np.int64)
+        return cls(ints, ints, Ids("int", ints), np.zeros(1, np.int32), ints)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedBatch(_Columns):
+    """Lists by query number: partial answers, whole ones before they are named, results that move, results that are saved.
+
+    `type` and `k` are the query's; `instant` tells an answer that is given once, as of `ts`, from the state of a standing
+    query. Items are objects, by `seq` and identifier, or terms, by keyword id; `value` is the distance, the score or the count.
+    An empty list of a standing query says that its sender has none any more.
+    """
+
+    RAGGED = (("off", ("seq", "ids", "value")),)
+
+    number: Ints
+    ts: Ints
+    type: Bytes
+    k: NDArray[np.int32]
+    instant: Flags
+    off: Offsets
+    seq: Ints
+    ids: Ids
+    value: Floats
+
+    @property
+    def results(self) -> int:
+        """How many lists there are."""
+        return len(self.number)
+
+    @property
+    def row(self) -> Ints:
+        """The row of each item."""
+        return np.repeat(np.arange(len(self.number)), np.diff(self.off))
+
+    @classmethod
+    def empty(cls) -> "RankedBatch":
+        """Return a batch of no lists."""
+        ints = np.empty(0, np.int64)
+        return cls(
+            number=ints, ts=ints, type=np.empty(0, np.uint8), k=np.empty(0, np.int32), instant=np.empty(0, np.bool_),
+            off=np.zeros(1, np.int32), seq=ints, ids=Ids("int", ints), value=np.empty(0),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MatchBatch(_Columns):
-    """Results of continuous range queries: one row a match, `ts` is the object's."""
+    """Results of continuous range queries as users see them: one row a match, `ts` is the object's."""
 
     query: Ids
     ts: Ints
@@ -213,7 +284,7 @@ class MatchBatch(_Columns):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerBatch(_Columns):
-    """Results that are lists: one row an answer.
+    """Results that are lists, as users see them: one row an answer.
 
     `type` is the query's type. Items are object ids (range, knn, topk) or terms; `value` is the distance, the score or
     the count of each (0 for range).
@@ -308,7 +379,7 @@ class TupleBatch:
         return cls(parts[0].fields, tuple(_joined(list(same)) for same in columns))
 
 
-Batch = ObjectBatch | QueryBatch | MatchBatch | AnswerBatch | RejectBatch | TupleBatch
+Batch = ObjectBatch | QueryBatch | HitBatch | RankedBatch | MatchBatch | AnswerBatch | RejectBatch | TupleBatch
 
 
 def batch_fields(cls: type[_Columns]) -> tuple[str, ...]:

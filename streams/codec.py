@@ -27,9 +27,11 @@ import pyarrow.compute as pc
 from streams.batches import (
     AnswerBatch,
     Batch,
+    HitBatch,
     MatchBatch,
     ObjectBatch,
     QueryBatch,
+    RankedBatch,
     RejectBatch,
     TupleBatch,
 )
@@ -38,11 +40,11 @@ from streams.errors import CodecError
 
 __all__ = ["VERSION", "Buffers", "decode", "encode", "size_of", "unpack_plain"]
 
-VERSION = 2
+VERSION = 3
 
 #: The types of batch that may cross the wire, by name.
 WIRE_TYPES: Mapping[str, type[Any]] = {
-    cls.__name__: cls for cls in (ObjectBatch, QueryBatch, MatchBatch, AnswerBatch, RejectBatch)
+    cls.__name__: cls for cls in (ObjectBatch, QueryBatch, HitBatch, RankedBatch, MatchBatch, AnswerBatch, RejectBatch)
 }
 _RAGGED = {
     name: {column for off, values in cls.RAGGED for column in (off, *values)} for name, cls in WIRE_TYPES.items()

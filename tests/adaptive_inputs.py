@@ -8,10 +8,16 @@ from topology import TopologyBuilder
 
 INDEXES = ("kag", "fast", "gi2", "brute")
 
+#: The partitioners of all kinds of plan.
+PARTITIONERS = (
+    "kd", "uniform", "text", "replicate", "hash", "location", "keyword", "prefix", "spatial-first", "keyword-first",
+    "qt-tree", "quadtree", "text-tree", "kdt-tree", "kop", "sop", "dkm-sks",
+)  # fmt: skip
+
 
 def adaptive_topology(objects, queries, *, evaluators=4, routers=2, query_routers=1, summary=True, index="kag",
-                      policy="random", feedback=1, tick=1, chunk=5_000, statistics="summaries", partitioner=None,
-                      balancer=None, epoch=None, inject=(), **settings):  # fmt: skip
+                      policy="random", feedback=1, tick=1, chunk=5_000, partitioner=None, balancer=None,
+                      epoch=None, inject=(), **settings):  # fmt: skip
     """Declare Tornado: routers of queries and of objects, evaluators, a balancer."""
     builder = TopologyBuilder(
         "adaptive", epoch={**(epoch or {"objects": 7, "queries": 6}), "feedback": feedback},
@@ -28,16 +34,21 @@ def adaptive_topology(objects, queries, *, evaluators=4, routers=2, query_router
         router.all("query-router", "summary").all("evaluator", "summary", feedback=True)
     evaluator = builder.bolt(
         "evaluator", "range-evaluator", parallelism=evaluators, index=index, tick={"epochs": tick},
-        transfer_queries=chunk, statistics=statistics,
+        transfer_queries=chunk,
     )  # fmt: skip
     evaluator.direct("query-router", "queries").direct("router", "objects")
     evaluator.direct("evaluator", "transfer", feedback=True).all("balancer", "orders", feedback=True)
-    watcher = builder.bolt("balancer", "balancer", policy=policy, **(balancer or {}))
+    watcher = builder.bolt("balancer", "balancer", policy=policy, settings=balancer or {})
     watcher.global_("evaluator", "statistics").global_("evaluator", "replies")
     builder.bolt("sink", "collect").global_("evaluator", "results")
     for one in inject:
         builder.inject(**one)
     return builder.build()
+
+
+def restless(policy, seed, *, beta=0.0, units=0.2):
+    """Return settings with which a policy changes the plan as often as it can."""
+    return {"seed": seed, "units": units} if policy == "random" else {"threshold": 1.0, "beta": beta}
 
 
 def random_injections(rng):
@@ -58,22 +69,25 @@ def random_adaptive_topology(folder, seed, **fixed):
     rng = random.Random(seed)
     sizes = {"objects": rng.randrange(20, 90), "queries": rng.randrange(10, 70), "last_ts": rng.choice([12, 40])}
     inputs = write_inputs(folder, seed, **sizes)
+    policy = fixed.get("policy", rng.choice(["random", "random", "random", "tornado", "tornado-paper"]))
+    kinds = PARTITIONERS if policy == "random" and rng.random() < 0.6 else ("kd", "uniform")
+    kind = rng.choice(kinds)
     drawn = {
         "evaluators": rng.randrange(2, 7),
         "routers": rng.randrange(1, 5),
         "query_routers": rng.randrange(1, 4),
         "summary": rng.random() < 0.7,
         "index": rng.choice(INDEXES),
-        "policy": rng.choice(["random", "random", "tornado", "tornado-paper"]),
+        "policy": policy,
         "feedback": rng.randrange(1, 4),
         "tick": rng.randrange(1, 4),
         "chunk": rng.choice([1, 2, 5, 5_000]),
         "partitioner": {
-            "kind": rng.choice(["kd", "uniform"]),
+            "kind": kind,
             "side": rng.choice([2, 4, 16]),
-            "options": {"spare": rng.randrange(2)},
+            "options": {"spare": rng.randrange(2)} if kind in ("kd", "uniform") else {},
         },
-        "balancer": {"seed": seed, "threshold": 1.0, "beta": rng.choice([0.0, 0.1])},
+        "balancer": restless(policy, seed, beta=rng.choice([0.0, 0.1]), units=rng.choice([0.0, 0.2, 1.0])),
         "epoch": {"objects": rng.choice([2, 4, 10]), "queries": rng.choice([2, 5, 100])},
         "max_pending": rng.choice([1, 3, 8]),
         "inject": random_injections(rng),

@@ -118,7 +118,12 @@ def shipped(name, folder, seed):
         settings.append(f"topology.partitioner.side={rng.choice([16, 50])}")
     if "[bolt.balancer]" in declared:  # plans that change all the time
         policy = rng.choice(["random", "tornado"])
-        settings += [f"bolt.balancer.policy={policy}", "bolt.balancer.threshold=1.0", "bolt.evaluator.tick.epochs=1"]
+        restless = "seed=1" if policy == "random" else "threshold=1.0"
+        settings += [
+            f"bolt.balancer.policy={policy}",
+            f"bolt.balancer.settings.{restless}",
+            "bolt.evaluator.tick.epochs=1",
+        ]
     topology = with_disturbances(load_topology(CONF / name, settings, check=False), shipped_hotspots(rng))
     topology = with_source(topology, "leads", write_lines(folder / "objects.jsonl", objects))
     return with_source(topology, "follows", write_lines(folder / "queries.jsonl", queries))

@@ -8,7 +8,7 @@ from operators.balancing.registry import policy_of
 from operators.balancing.tornado import BorderShift, SplitMerge, SplitOff, apply, shift_position
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.random_moves import decide_at_random
-from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.settings import TornadoSettings
 from operators.balancing.tornado.summaries import summarize
 from operators.indexes import Load
 from partitioners import FineGrid, GridPlan
@@ -83,7 +83,7 @@ def one_partition(columns, rows, workers):
 def random_plan(seed, columns, rows, workers, operations):
     """Return a tiling that came of random operations: not only of cuts from side to side."""
     plan = replace(one_partition(columns, rows, workers), part_worker=np.array([seed % workers], np.int32))
-    return apply(plan, decide_at_random([], plan, PolicySettings(seed=seed, operations=operations)))
+    return apply(plan, decide_at_random([], plan, TornadoSettings(seed=seed, operations=operations)))
 
 
 def next_plan(field, plan, name, settings):

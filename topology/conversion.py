@@ -49,7 +49,7 @@ def from_plain(cls: type[T], values: Mapping[str, Any], path: KeyPath = (), base
     try:
         return cls(**made)
     except DeclarationError as error:
-        raise DeclarationError(error.text, error.path or path) from None
+        raise DeclarationError(error.text, (*path, *error.path)) from None
 
 
 def _convert(hint: Any, value: Any, path: KeyPath, base: Path | None) -> Any:
@@ -79,6 +79,10 @@ def _convert(hint: Any, value: Any, path: KeyPath, base: Path | None) -> Any:
         return base / value if base is not None else Path(value)
     if hint is Any:
         return value
+    if origin is Mapping:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise _wrong(value, "a table", path)
+        return dict(value)
     if hint in (int, float) and type(value) is int and not -MAX_INTEGER <= value <= MAX_INTEGER:
         raise _wrong(value, f"a number from -{MAX_INTEGER} to {MAX_INTEGER}", path)
     if hint is float and type(value) is int:

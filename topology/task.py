@@ -80,6 +80,7 @@ class Task:
             answers=wiring.answers,
             injections=topology.injections,
             plan=wiring.plan,
+            statistics=_statistics(topology),
             checkpoints=settings.checkpoint is not None,
             targets=targets,
             count=self._count,
@@ -224,6 +225,15 @@ class Task:
         ]
         self._pending.clear()
         return self._lagged
+
+
+def _statistics(topology: Topology) -> Any:
+    """Return what the balancer of a topology wants evaluators to report; None where there is no balancer."""
+    for component in topology.components:
+        path = (component.kind, component.name, "operator")
+        if hasattr(resolve(component.operator, path, topology.base, component.classes), "asks"):
+            return make_operator(component, topology).asks
+    return None
 
 
 class _Output:

@@ -1,32 +1,28 @@
-"""The balancer: hears of the load of all evaluators, decides, and leads the change from one plan to the next.
+"""The balancer: reads what evaluators report, lets a policy decide, and leads the change from one plan to the next.
 
-Paper: Tornado, sections 4.2 to 4.4, where one of the routing units does this. A change is a round of up to three steps, each of
-which the evaluators answer: *ask* (the givers of shifts say where they would cut), *prepare* (queries are copied), *switch*.
+Paper: Tornado, sections 4.2 to 4.4, where one of the routing units does this. A round goes through phases:
+
+    watching --(the policy asks)--> asking --(all have answered)--> watching, with the answers
+    watching --(the policy changes the plan)--> moving --(all evaluators have sent what moves)--> watching, under the new plan
+
 One round at a time; it may hold many operations.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from operators.balancing.orders import ORDER_FIELDS, Order, order_batch
+from operators.balancing.orders import ORDER_FIELDS, Order, loaded_plan, order_batch, saved_plan
+from operators.balancing.policy import Ask, Change, Step, View, settings_of
 from operators.balancing.registry import policy_of
-from operators.balancing.tornado import (
-    BorderShift,
-    Operation,
-    Partitions,
-    apply,
-    cells_from_batch,
-    moves,
-    summaries_from_batch,
-)
-from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.statistics import STATISTICS, StatisticsRequest
+from operators.balancing.tornado.partitions import Partitions
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from partitioners.plans.grid_plan import GridPlan
-from partitioners.plans.plan import pack, unpack
+from partitioners.plans.plan_change import change_between, pack_change
 from streams.batches import TupleBatch
 from streams.codec import encode, size_of
 from streams.errors import DeclarationError
@@ -44,8 +40,8 @@ class Balancer(Bolt):
     read its ``orders`` as feedback, with the grouping ``all``.
 
     Options:
-        policy: how it decides; one of `operators.balancing.tornado.POLICIES`.
-        beta, operations, threshold, minimal_cost, gain, seed: see `PolicySettings`.
+        policy: how it decides; one of `operators.balancing.registry.POLICIES`.
+        settings: the policy's own settings.
     """
 
     outputs: ClassVar = {"orders": ORDER_FIELDS}
@@ -54,39 +50,34 @@ class Balancer(Bolt):
     single: ClassVar = True
 
     policy: str = "tornado"
-    beta: float = 1.0
-    operations: int = 0
-    threshold: float = 1.1
-    minimal_cost: int = 1
-    gain: float = 0.02
-    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._policy = policy_of(self.policy)
-        self._settings = PolicySettings(
-            self.beta, self.operations, self.threshold, self.minimal_cost, self.gain, seed=self.seed
-        )
+        self._settings = settings_of(self._policy, self.settings)
+
+    @property
+    def asks(self) -> StatisticsRequest:
+        """What evaluators are to report."""
+        return StatisticsRequest(self._policy.statistics, self._policy.report_options(self._settings))
 
     def open(self, context: TaskContext) -> None:
-        """Take the plan, which must be one whose borders can move."""
-        if not isinstance(context.plan, GridPlan):
-            kind = None if context.plan is None else context.plan.kind
-            raise DeclarationError(
-                f"a balancer moves borders of a grid plan, but the plan is '{kind}'; use 'kd' or 'uniform'"
-            )
-        Partitions.of(context.plan)
+        """Take the plan, which must be one that the policy can change."""
+        assert context.plan is not None
+        if (objection := self._policy.objection(context.plan)) is not None:
+            raise DeclarationError(f"the policy '{self.policy}' cannot change this plan: {objection}", ("policy",))
         self._context = context
-        self._plan: GridPlan = context.plan
-        self._next: GridPlan | None = None
+        self._plan = context.plan
         self._phase = WATCHING
-        self._statistics: list[TupleBatch] = []
-        self._decided: tuple[Operation, ...] | None = None
+        self._change: Change | None = None
+        self._reports: list[TupleBatch] = []
+        self._memory: Any = None
         self._awaited: set[int] = set()
-        self._positions: dict[int, int | None] = {}
+        self._answers: dict[int, Any] = {}
         self._sent: dict[tuple[int, int], int] = {}
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
-        """Hear what evaluators tell, and take the next step if there is one; none in the final epoch."""
+        """Receive what evaluators send, and take the next step if there is one; none in the final epoch."""
         for batch in inputs.batches("statistics"):
             self._context.count("statistics_bytes", size_of(encode([(0, batch)])))
         for batch in inputs.batches("replies"):
@@ -95,95 +86,89 @@ class Balancer(Bolt):
         if epoch.final:
             return
         if self._phase == WATCHING:
-            self._watch(inputs.batches("statistics"), emit)
-        elif self._phase == ASKING and not self._awaited:
-            self._prepare(self._operations(), emit)
-        elif self._phase == MOVING and not self._awaited:
-            self._switch(epoch, emit)
+            if self._all_reported(inputs.batches("statistics")):
+                self._decide(emit)
+        elif not self._awaited:
+            if self._phase == ASKING:
+                self._decide(emit)
+            else:
+                self._switch(epoch, emit)
 
     def _answered(self, kind: str, worker: int, value: Any) -> None:
         self._awaited.discard(worker)
-        if kind == "position":
-            self._positions[worker] = value
+        if kind == "answer":
+            self._answers[worker] = value
         else:
             self._sent.update({(worker, taker): queries for taker, queries in value})
 
-    def _operations(self) -> tuple[Operation, ...]:
-        """Decide, once a round; a task that was restored decides the same again, because a policy is a pure function."""
-        if self._decided is None:
-            self._decided = self._policy.decide(self._heard(self._statistics), self._plan, self._settings)
-        return self._decided
+    def _read(self) -> list[Any]:
+        read = STATISTICS[self._policy.statistics].read
+        return [report for batch in self._reports for report in read(batch)]
 
-    def _heard(self, batches: list[TupleBatch]) -> list[Any]:
-        """Return the statistics of batches."""
-        read = cells_from_batch if self._policy.statistics == "cells" else summaries_from_batch
-        return [told for batch in batches for told in read(batch)]
+    def _all_reported(self, batches: list[TupleBatch]) -> bool:
+        """Tell whether all evaluators have reported under the plan in force, and there was any work at all.
 
-    def _watch(self, statistics: list[TupleBatch], emit: Emitter) -> None:
-        """Decide when all evaluators have told of their load under the plan in force."""
-        told = self._heard(statistics)
-        if [one.worker for one in told if one.version == self._plan.version] != sorted(
-            Partitions.of(self._plan).numbers
-        ):
-            return
-        if not any(np.sum(one.cost) for one in told):
-            return  # nothing flows; a round now would also keep the run from coming to rest
-        self._statistics, self._decided = statistics, None
-        operations = self._operations()
-        if not operations:
-            return
-        self._positions.clear()
-        self._context.event({"event": "rebalancing", "version": self._plan.version + 1})
-        costs = {one.worker: one.cost for one in told}
-        asked = [
-            Order("shift", o.givers[0], [o.side.value, costs[o.takers[0]]])
-            for o in operations
-            if isinstance(o, BorderShift) and o.position is None
-        ]
-        if not asked:
-            self._prepare(operations, emit)
-            return
-        self._phase, self._awaited = ASKING, {order.worker for order in asked}
-        emit.batch(order_batch(asked), "orders")
+        Where nothing flows a round would keep the run from coming to rest.
+        """
+        self._reports, self._answers = batches, {}
+        reports = self._read()
+        wanted = list(range(self._plan.workers))
+        if STATISTICS[self._policy.statistics].partitions_only:
+            assert isinstance(self._plan, GridPlan)
+            wanted = sorted(Partitions.of(self._plan).numbers)
+        current = [one.worker for one in reports if one.version == self._plan.version]
+        return current == wanted and any(np.sum(one.cost) for one in reports)
 
-    def _prepare(self, operations: tuple[Operation, ...], emit: Emitter) -> None:
-        new = apply(self._plan, operations, self._positions)
-        givers = {giver for giver, _, _ in moves(self._plan, new)}
-        if not givers:
-            self._phase = WATCHING
+    def _decide(self, emit: Emitter) -> None:
+        """Let the policy decide; a task that was restored decides the same again, because a policy is a pure function."""
+        view = View(self._plan, self._read(), self._settings, self._answers, self._memory)
+        decision, memory = self._policy.decide(view)
+        if isinstance(decision, Ask):
+            self._phase, self._awaited = ASKING, set(decision.questions)
+            emit.batch(order_batch([Order("ask", w, q) for w, q in sorted(decision.questions.items())]), "orders")
             return
-        self._phase, self._awaited, self._next = MOVING, givers, new
+        self._memory, self._phase = memory, WATCHING
+        if decision is None:
+            return
+        self._phase, self._change, self._awaited = MOVING, decision, set(range(self._plan.workers))
         self._sent.clear()
-        emit.batch(order_batch([Order("prepare", payload=pack(new))]), "orders")
+        self._context.event({"event": "rebalancing", "version": decision.plan.version})
+        change = pack_change(change_between(self._plan, decision.plan))
+        self._context.count("orders_bytes", len(change))
+        emit.batch(order_batch([Order("prepare", payload=change)]), "orders")
 
     def _switch(self, epoch: Epoch, emit: Emitter) -> None:
-        assert self._next is not None
+        assert self._change is not None
         emit.batch(order_batch([Order("switch")]), "orders")
-        operations = self._operations()
         for (giver, taker), queries in sorted(self._sent.items()):
+            step = self._change.step(giver, taker)
             self._context.event(
                 {
                     "event": "rebalanced",
-                    "version": self._next.version,
+                    "version": self._change.plan.version,
                     "epoch": epoch.number + self._context.epoch_feedback,
-                    "kind": _kind(operations, giver, taker),
+                    "kind": step.kind,
                     "from": giver,
                     "to": taker,
                     "queries_moved": queries,
+                    "why": step.why,
                 }
             )
         self._context.count("rebalances", 1)
-        self._plan, self._next, self._phase = self._next, None, WATCHING
+        self._plan, self._change, self._phase = self._change.plan, None, WATCHING
 
     def snapshot(self) -> State:
-        """Return the plan in force and the round under way."""
+        """Return the plan in force, the round under way and what the policy remembers."""
+        change = self._change
         return {
-            "plan": pack(self._plan),
-            "next": None if self._next is None else pack(self._next),
+            "plan": saved_plan(self._plan),
+            "next": None if change is None else saved_plan(change.plan),
+            "steps": [] if change is None else [[s.kind, sorted(s.workers), s.why] for s in change.steps],
             "phase": self._phase,
-            "statistics": list(self._statistics),
+            "reports": list(self._reports),
+            "memory": self._memory,
             "awaited": sorted(self._awaited),
-            "positions": [list(item) for item in sorted(self._positions.items())],
+            "answers": [list(item) for item in sorted(self._answers.items())],
             "sent": [[giver, taker, queries] for (giver, taker), queries in sorted(self._sent.items())],
         }
 
@@ -191,25 +176,16 @@ class Balancer(Bolt):
         """Take over a snapshot; an empty one is that of a balancer whose plan is new."""
         if not state:
             return
-        self._plan = _grid_plan(state["plan"])
-        self._next = None if state["next"] is None else _grid_plan(state["next"])
-        self._phase, self._statistics, self._decided = state["phase"], state["statistics"], None
+        self._plan = loaded_plan(state["plan"])
+        if state["next"] is not None:
+            steps = tuple(Step(kind, frozenset(workers), why) for kind, workers, why in state["steps"])
+            self._change = Change(loaded_plan(state["next"]), steps)
+        self._phase, self._reports, self._memory = state["phase"], state["reports"], state["memory"]
         self._awaited = set(state["awaited"])
-        self._positions = dict(state["positions"])
+        self._answers = {worker: value for worker, value in state["answers"]}  # noqa: C416
         self._sent = {(giver, taker): queries for giver, taker, queries in state["sent"]}
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
         """With other evaluators it starts watching afresh."""
         return [{}] if division.replanned else list(states)
-
-
-def _kind(operations: tuple[Operation, ...], giver: int, taker: int) -> str:
-    """Return the kind of the operation that brought two workers together."""
-    return next(o.kind for o in operations if {giver, taker} <= o.workers or giver in o.workers)
-
-
-def _grid_plan(packed: bytes) -> GridPlan:
-    plan = unpack(packed)
-    assert isinstance(plan, GridPlan)
-    return plan

@@ -1,9 +1,9 @@
-"""What a balancer tells routers and evaluators, and the plans that are in force because of it.
+"""What a balancer orders routers and evaluators to do, and the plans that are in force because of it.
 
-All of them hear an order in the same epoch and follow it before anything else of that epoch, so no epoch is worked on under
+All of them receive an order in the same epoch and follow it before anything else of that epoch, so no epoch is worked on under
 two plans. A plan is replaced in two steps (Tornado, section 4.4). From *prepare* on, queries go where the old or the new plan
 sends them, objects still where the old one does, and evaluators copy to each other what the new plan wants elsewhere. From
-*switch* on the old plan is forgotten.
+*switch* on the old plan is history. A plan is sent as what changes in it, never whole.
 """
 
 from collections.abc import Iterable
@@ -14,22 +14,23 @@ from typing import Any, Literal
 from partitioners.columns import Csr
 from partitioners.plans.meeting import route_objects, route_queries, united
 from partitioners.plans.plan import Plan, pack, unpack
+from partitioners.plans.plan_change import changed, unpack_change
 from streams.batches import ObjectBatch, QueryBatch, TupleBatch
 from streams.geometry import Metric
 
-__all__ = ["ORDER_FIELDS", "Order", "PlanSchedule", "order_batch", "orders_of"]
+__all__ = ["ORDER_FIELDS", "Order", "PlanSchedule", "loaded_plan", "order_batch", "orders_of", "saved_plan"]
 
 ORDER_FIELDS = ("kind", "worker", "payload")
 
-Kind = Literal["shift", "prepare", "switch"]
+Kind = Literal["ask", "prepare", "switch"]
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """One order: to one worker, or to all of them (-1).
 
-    ``shift`` asks a worker where to cut; its payload says which way and what the neighbour's cost is. ``prepare`` brings
-    the next plan, packed. ``switch`` puts it in force.
+    ``ask`` brings a question of the policy to a worker. ``prepare`` brings the change to the next plan, packed. ``switch``
+    puts it in force.
     """
 
     kind: Kind
@@ -47,10 +48,27 @@ def orders_of(batches: Iterable[TupleBatch]) -> list[Order]:
     return [Order(kind, worker, payload[0]) for batch in batches for kind, worker, payload in batch.rows()]
 
 
-@lru_cache(maxsize=2)
-def _unpacked(payload: bytes) -> Plan:
-    """Return the plan of an order; all tasks of a process share it, since a plan never changes and has a large table."""
-    return unpack(payload, "the plan of a balancer")
+def saved_plan(plan: Plan) -> bytes:
+    """Return a plan as a state has it."""
+    return pack(plan)
+
+
+@lru_cache(maxsize=4)
+def loaded_plan(saved: bytes) -> Plan:
+    """Return the plan of a state; all tasks of a process share it."""
+    return unpack(saved)
+
+
+#: The last change that was applied in this process: its tasks share a plan, which never changes and may be large.
+_last: tuple[Plan, bytes, Plan] | None = None
+
+
+def _next(plan: Plan, payload: bytes) -> Plan:
+    """Return the plan that a change makes of another."""
+    global _last
+    if _last is None or _last[0] is not plan or _last[1] != payload:
+        _last = (plan, payload, changed(plan, unpack_change(payload, "the order of a balancer")))
+    return _last[2]
 
 
 class PlanSchedule:
@@ -68,7 +86,7 @@ class PlanSchedule:
     def follow(self, order: Order) -> None:
         """Take an order that changes the plan; others change nothing."""
         if order.kind == "prepare":
-            self.next = _unpacked(order.payload)
+            self.next = _next(self.plan, order.payload)
         elif order.kind == "switch":
             assert self.next is not None, "switched without a plan"
             self.plan, self.next = self.next, None
@@ -77,16 +95,22 @@ class PlanSchedule:
         """Return the workers that must see each object."""
         return route_objects(self.plan, objects)
 
+    def routes_of(self, queries: QueryBatch, metric: Metric) -> tuple[Csr, Csr]:
+        """Return the workers of queries under the plan in force and under the next one, while there is one."""
+        assert self.next is not None
+        return route_queries(self.plan, queries, metric), route_queries(self.next, queries, metric)
+
     def route_queries(self, queries: QueryBatch, metric: Metric) -> Csr:
         """Return the workers that must hold each query."""
-        routes = route_queries(self.plan, queries, metric)
-        return routes if self.next is None else united(routes, route_queries(self.next, queries, metric))
+        if self.next is None:
+            return route_queries(self.plan, queries, metric)
+        return united(*self.routes_of(queries, metric))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return both plans, packed."""
-        return {"plan": pack(self.plan), "next": None if self.next is None else pack(self.next)}
+        """Return both plans."""
+        return {"plan": saved_plan(self.plan), "next": None if self.next is None else saved_plan(self.next)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
-        self.plan = unpack(state["plan"])
-        self.next = None if state["next"] is None else unpack(state["next"])
+        self.plan = loaded_plan(state["plan"])
+        self.next = None if state["next"] is None else loaded_plan(state["next"])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes import Matches
+from partitioners.columns import Csr
 from partitioners.plans.meeting import first_meeting, route_objects, route_queries
 from partitioners.plans.plan import Plan
 from streams.batches import ObjectBatch, QueryBatch
@@ -28,9 +29,9 @@ class Meetings:
         self._off: Offsets = np.zeros(1, np.int32)
         self._workers: NDArray[np.int32] = np.empty(0, np.int32)
 
-    def add(self, queries: QueryBatch) -> None:
-        """Remember registrations."""
-        off, workers = route_queries(self._plan, queries, self._metric)
+    def add(self, queries: QueryBatch, routes: Csr | None = None) -> None:
+        """Remember registrations; `routes` are their workers, where they are known."""
+        off, workers = routes or route_queries(self._plan, queries, self._metric)
         several = np.flatnonzero(np.diff(off) > 1)
         if len(several):
             added = csr_take(off, workers, several)

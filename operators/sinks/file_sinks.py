@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
-from operators.sinks.sink import Sink
+from operators.sinks.sink import NamingSink
 from streams.batches import RejectBatch
 from streams.errors import RunError
 from streams.files.result_files import JsonlWriter, RejectsWriter, result_lines
@@ -28,7 +28,7 @@ def _folder_problem(path: Path) -> Iterator[tuple[str, str]]:
 
 
 @dataclass
-class JsonlSink(Sink):
+class JsonlSink(NamingSink):
     """Writes results as JSON lines.
 
     Options:
@@ -69,10 +69,12 @@ class JsonlSink(Sink):
 
     def snapshot(self) -> State:
         """Return how long the file is, once all of that is on the disk; what went to standard output is gone."""
-        return {} if self._to_stdout else {"position": self._file().position(durable=True)}
+        position = {} if self._to_stdout else {"position": self._file().position(durable=True)}
+        return {**super().snapshot(), **position}
 
     def restore(self, state: State) -> None:
         """Cut off what was written later, and go on."""
+        super().restore(state)
         if not self._to_stdout:
             self._writer = JsonlWriter(self.path, state["position"])
 
@@ -83,7 +85,7 @@ class JsonlSink(Sink):
 
 
 @dataclass
-class ParquetSink(Sink):
+class ParquetSink(NamingSink):
     """Writes results as Parquet; in a run with checkpoints by parts, which the end of the run joins.
 
     Options:
@@ -124,10 +126,11 @@ class ParquetSink(Sink):
             raise RunError(
                 f"{self.path} is written in one go and cannot be taken up again; declare [topology.checkpoint]"
             )
-        return file.snapshot()
+        return {**super().snapshot(), **file.snapshot()}
 
     def restore(self, state: State) -> None:
         """Drop what was written later, and go on."""
+        super().restore(state)
         self._writer = ParquetParts(self.path, state)
 
     def close(self) -> None:

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streams.batches import QueryBatch
 from streams.columns import Ids, Ints
 from streams.kernel import kernel
 
@@ -30,15 +30,26 @@ class QueryIds:
     def __len__(self) -> int:
         return sum(len(part.numbers) for part in self._parts) - self._removed
 
-    def add(self, queries: QueryBatch) -> None:
-        """Remember the identifiers of registrations; one that was forgotten may come back."""
-        if self._dead and len(queries) and int(queries.number.min()) <= self._last_dead:
+    def add(self, numbers: Ints, ids: Ids) -> None:
+        """Remember the identifiers of queries, none of which is held; one that was removed may come back."""
+        if self._dead and len(numbers) and int(numbers.min()) <= self._last_dead:
             self._purge()
         large, recent = self._parts
-        recent = _Part.merge(recent, _Part.sorted(queries.number, queries.ids))
+        recent = _Part.merge(recent, _Part.sorted(numbers, ids))
         if len(recent.numbers) > max(SMALLEST_MERGE, len(large.numbers) // 4):
             large, recent = _Part.merge(large, recent), _Part.empty()
         self._parts = [large, recent]
+
+    def holds(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Tell of each number whether it is held."""
+        if self._dead and len(numbers) and int(numbers.min()) <= self._last_dead:
+            self._purge()
+        held = np.zeros(len(numbers), np.bool_)
+        for part in self._parts:
+            if len(part.numbers):
+                place = np.minimum(part.places(numbers), len(part.numbers) - 1)
+                held |= part.numbers[place] == numbers
+        return held
 
     def of(self, numbers: Ints) -> Ids:
         """Return the identifiers of these queries, which must be known."""

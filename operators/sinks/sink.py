@@ -3,7 +3,7 @@
 Results of one query may come from several evaluators in one epoch; a sink puts them into the order of time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -11,15 +11,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
+from operators.redistribution import Division
+from operators.sinks.names import Names
 from streams.batches import Batch
 
-__all__ = ["CollectSink", "CountSink", "ListenSink", "SampleSink", "Sink"]
+__all__ = ["CollectSink", "CountSink", "ListenSink", "NamingSink", "SampleSink"]
+
+#: The stream on which query spouts send the identifiers of queries.
+NAMES_STREAM = "names"
 
 
 def in_time_order(inputs: Inputs) -> Iterator[Batch]:
     """Yield one batch of each type (of tuples: for each set of fields), sorted by time where it has one."""
     alike: dict[tuple[type[Any], Any], list[Any]] = {}
     for arrival in inputs.arrivals:
+        if arrival.stream == NAMES_STREAM:
+            continue
         batch = arrival.batch
         alike.setdefault((type(batch), getattr(batch, "fields", None)), []).append(batch)
     for (cls, _), batches in alike.items():
@@ -29,28 +36,64 @@ def in_time_order(inputs: Inputs) -> Iterator[Batch]:
         yield joined
 
 
-class Sink(Bolt):
-    """Counts what comes, and passes it on to `write`."""
+def results_in(batch: Any) -> int:
+    """Return how many results a batch holds."""
+    return int(getattr(batch, "results", len(batch)))
+
+
+class CountSink(Bolt):
+    """Counts results, keeps none, and looks at nothing else of them."""
 
     def open(self, context: TaskContext) -> None:
         """Remember the counters."""
         self._context = context
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
-        """Take the results of an epoch."""
+        """Count the results of an epoch."""
+        for arrival in inputs.arrivals:
+            self._context.count("results", results_in(arrival.batch))
+
+
+class NamingSink(Bolt):
+    """Gives results the identifiers of their queries, counts them, and passes them on to `write`."""
+
+    names_results: ClassVar = True
+
+    #: Whether the run's results are counted here.
+    counts: ClassVar = True
+
+    def open(self, context: TaskContext) -> None:
+        """Start without names."""
+        self._context = context
+        self._names = Names()
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Take the results of an epoch, in the order of time."""
+        self._names.apply(inputs.batches(NAMES_STREAM))
         for batch in in_time_order(inputs):
-            self._context.count("results", len(batch))
-            self.write(batch)
+            if self.counts:
+                self._context.count("results", results_in(batch))
+            self.write(self._names.named(batch))
+        self._names.drop_ended(epoch)
 
     def write(self, batch: Any) -> None:
         """Keep a batch."""
 
+    def snapshot(self) -> State:
+        """Return the names."""
+        return {"names": self._names.snapshot()}
 
-class CountSink(Sink):
-    """Counts results, and keeps none."""
+    def restore(self, state: State) -> None:
+        """Take over a snapshot."""
+        self._names.restore(state["names"])
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All tasks know all names."""
+        return list(states) if len(states) == division.tasks else [{"names": states[0]["names"]}] * division.tasks
 
 
-class CollectSink(Sink):
+class CollectSink(NamingSink):
     """Hands results to the program that started the run."""
 
     def write(self, batch: Any) -> None:
@@ -59,16 +102,13 @@ class CollectSink(Sink):
 
 
 class ListenSink(CollectSink):
-    """As `collect`, next to a sink that counts: what it hears is not counted again."""
+    """As `collect`, next to a sink that counts: what it receives is not counted again."""
 
-    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
-        """Hand the results of an epoch over."""
-        for batch in in_time_order(inputs):
-            self.write(batch)
+    counts: ClassVar = False
 
 
 @dataclass
-class SampleSink(Bolt):
+class SampleSink(NamingSink):
     """Keeps a few results, each as likely as any other, and hands them over at the end.
 
     Options:
@@ -76,22 +116,22 @@ class SampleSink(Bolt):
     """
 
     single: ClassVar = True
+    counts: ClassVar = False
 
     size: int = 10
 
     def open(self, context: TaskContext) -> None:
         """Start with none."""
-        self._context = context
+        super().open(context)
         self._random = np.random.default_rng(context.seed)
         self._kept: list[tuple[float, Any]] = []
 
-    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+    def write(self, batch: Any) -> None:
         """Give each result a random rank and keep those that rank first."""
-        for batch in in_time_order(inputs):
-            ranks = self._random.random(len(batch))
-            for row in np.argsort(ranks)[: self.size].tolist():
-                self._kept.append((float(ranks[row]), batch.slice(row, row + 1)))
-            self._kept = sorted(self._kept, key=itemgetter(0))[: self.size]
+        ranks = self._random.random(len(batch))
+        for row in np.argsort(ranks)[: self.size].tolist():
+            self._kept.append((float(ranks[row]), batch.slice(row, row + 1)))
+        self._kept = sorted(self._kept, key=itemgetter(0))[: self.size]
 
     def finish(self, emit: Emitter) -> None:
         """Hand the sample over."""
@@ -100,9 +140,10 @@ class SampleSink(Bolt):
 
     def snapshot(self) -> State:
         """Return the sample so far and where the random numbers are."""
-        return {"kept": list(self._kept), "random": self._random.bit_generator.state}
+        return {**super().snapshot(), "kept": list(self._kept), "random": self._random.bit_generator.state}
 
     def restore(self, state: State) -> None:
         """Go on with the sample."""
+        super().restore(state)
         self._kept = list(state["kept"])
         self._random.bit_generator.state = state["random"]

@@ -25,7 +25,7 @@ def faulty_topology(folder, faults):
     """Tornado on three workers, with queries that move all the time."""
     topology = adaptive_topology(
         *write_inputs(folder, 21, objects=900, queries=200, last_ts=90), evaluators=3, tick=2, chunk=20,
-        epoch={"objects": 10, "queries": 100}, balancer={"threshold": 1.0, "seed": 3}, max_pending=4,
+        epoch={"objects": 10, "queries": 100}, balancer={"seed": 3}, max_pending=4,
         checkpoint={"directory": str(folder / "checkpoints"), "epochs": 5}, ray={"workers": 3},
     )  # fmt: skip
     return with_disturbances(topology, faults)

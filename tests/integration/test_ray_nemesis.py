@@ -44,7 +44,7 @@ def tornado(folder, moment="quiet"):
     return adaptive_topology(
         *write_inputs(folder, 21, objects=OBJECTS, queries=150, last_ts=90), evaluators=3, chunk=5,
         tick=15 if moment == "quiet" else 2,
-        epoch={"objects": 10, "queries": 100}, balancer={"threshold": 1.0, "seed": 3}, max_pending=4,
+        epoch={"objects": 10, "queries": 100}, balancer={"seed": 3}, max_pending=4,
         checkpoint={"directory": str(folder / "checkpoints"), "epochs": 11}, ray={"workers": 3, "silent_seconds": 0.5},
     )  # fmt: skip
 

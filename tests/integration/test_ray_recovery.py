@@ -47,7 +47,7 @@ def adaptive(tmp_path, max_restarts=10, **ray):
     """Tornado on four workers, with queries that move all the time."""
     return adaptive_topology(
         *write_inputs(tmp_path, 21, objects=900, queries=200, last_ts=90), evaluators=3, tick=2, chunk=20,
-        epoch={"objects": 10, "queries": 100}, balancer={"threshold": 1.0, "seed": 3}, max_pending=4,
+        epoch={"objects": 10, "queries": 100}, balancer={"seed": 3}, max_pending=4,
         checkpoint={"directory": str(tmp_path / "checkpoints"), "epochs": 7, "max_restarts": max_restarts},
         ray={"workers": 4, "silent_seconds": 1.0, **ray},
     )  # fmt: skip

@@ -22,11 +22,11 @@ from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.plan_changes import changed
 from operators.balancing.tornado.proposals import Draft, proposals
 from operators.balancing.tornado.random_moves import valid_operations
-from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.settings import TornadoSettings
 from partitioners.grids.adjacency import Adjacency, Side, neighbours_of
 
 #: No threshold, no least gain: every operation that helps at all is of interest.
-EAGER = PolicySettings(beta=0.0, threshold=1.0, gain=0.0)
+EAGER = TornadoSettings(beta=0.0, threshold=1.0, gain=0.0)
 
 
 @st.composite
@@ -206,7 +206,7 @@ def test_proposals_on_counted_boxes_are_exact(world):
 def test_decisions_never_make_it_worse_and_come_to_rest(world, name, beta, knots):
     """Costs in descending order fall with every round that moves something, until nothing is decided any more."""
     field, plan = world
-    how = PolicySettings(beta=beta, threshold=1.0, gain=0.0, knots=knots, minimal_cost=0)
+    how = TornadoSettings(beta=beta, threshold=1.0, gain=0.0, knots=knots, minimal_cost=0)
     for _ in range(200):
         operations, following = next_plan(field, plan, name, how)
         assert all(operation.reduction > operation.overhead for operation in operations)
@@ -225,7 +225,7 @@ def test_decisions_never_make_it_worse_and_come_to_rest(world, name, beta, knots
 def test_decisions_of_the_paper_involve_nobody_twice(world, limit):
     """With several operations a round, no worker is in two of them, and all can be applied in any order."""
     field, plan = world
-    how = PolicySettings(beta=0.1, threshold=1.0, operations=limit)
+    how = TornadoSettings(beta=0.1, threshold=1.0, operations=limit)
     operations = policy_of("tornado-paper").decide(field.summaries(plan), plan, how)
     assert len(operations) <= limit
     involved = [worker for operation in operations for worker in operation.workers]
@@ -250,7 +250,7 @@ def test_decisions_are_the_same_from_cells(world):
 def test_random_moves_are_valid_and_repeatable(world, seed, count):
     """Any number of random operations gives a plan that covers the space, the same for the same seed."""
     _, plan = world
-    how = PolicySettings(seed=seed, operations=count)
+    how = TornadoSettings(seed=seed, operations=count)
     operations = policy_of("random").decide([], plan, how)
     assert operations == policy_of("random").decide([], plan, how)
     assert bool(operations) == bool(
@@ -265,7 +265,7 @@ def test_random_moves_are_valid_and_repeatable(world, seed, count):
 def test_moves_are_the_cells_that_change_hands(world, seed):
     """Every cell with another worker is in exactly one move, with its giver and its taker; no other cell is."""
     _, plan = world
-    new = apply(plan, policy_of("random").decide([], plan, PolicySettings(seed=seed, operations=5)))
+    new = apply(plan, policy_of("random").decide([], plan, TornadoSettings(seed=seed, operations=5)))
     owners, covered = _owners(plan).copy(), np.zeros((plan.rows, plan.columns), int)
     for giver, taker, (x0, y0, x1, y1) in moves(plan, new):
         part = (slice(y0, y1 + 1), slice(x0, x1 + 1))
@@ -281,8 +281,8 @@ def test_moves_are_the_cells_that_change_hands(world, seed):
 def test_partitions_keep_their_numbers(world, seed):
     """A worker that has a partition before and after has the same one."""
     _, plan = world
-    new = apply(plan, policy_of("random").decide([], plan, PolicySettings(seed=seed, operations=1)))
+    new = apply(plan, policy_of("random").decide([], plan, TornadoSettings(seed=seed, operations=1)))
     before, after = Partitions.of(plan).numbers, Partitions.of(new).numbers
     freed = {int(w) for w in before if before[w] != after.get(w)}
-    (operation,) = policy_of("random").decide([], plan, PolicySettings(seed=seed, operations=1)) or (None,)
+    (operation,) = policy_of("random").decide([], plan, TornadoSettings(seed=seed, operations=1)) or (None,)
     assert freed <= ({operation.freed} if isinstance(operation, SplitMerge) else set())

@@ -6,7 +6,7 @@ from rebalancing_model import SPACE, Field, efficiency, next_plan
 
 from operators.balancing.tornado import CellStatistics, cells_to_batch, moves, summaries_to_batch
 from operators.balancing.tornado.partitions import Partitions
-from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.settings import TornadoSettings
 from partitioners import FineGrid
 from partitioners.builders.kd_decomposition import kd_plan
 from streams.codec import encode, size_of
@@ -48,7 +48,7 @@ def test_hotspots_are_levelled_in_five_rounds(factor):
     """Eight evaluators are at least 85% busy after at most five rounds, at no time less than before, and come to rest."""
     for seed in SEEDS:
         plan, field = _hotspot(seed, factor)
-        reached = _rounds(field, plan, "tornado", PolicySettings(beta=0.1))
+        reached = _rounds(field, plan, "tornado", TornadoSettings(beta=0.1))
         assert reached[0] < 0.7, f"seed {seed}: not much of a hotspot"
         assert max(reached[:6]) >= 0.85, f"seed {seed}: {reached}"
         assert reached == sorted(reached), f"seed {seed}: {reached}"
@@ -60,7 +60,7 @@ def test_hotspots_give_idle_workers_work():
     wide = kd_plan(plan.grid, np.ones((SIDE, SIDE)), 8)
     spare = type(wide).of_boxes(wide.grid, wide.boxes, wide.part_worker, 11)
     for _ in range(10):
-        spare = next_plan(field, spare, "tornado", PolicySettings(beta=0.0))[1]
+        spare = next_plan(field, spare, "tornado", TornadoSettings(beta=0.0))[1]
     assert Partitions.of(spare).idle == ()
     assert efficiency(field.costs(spare)) >= 0.85
 
@@ -70,10 +70,10 @@ def test_the_paper_helps_and_is_left_behind():
     ends = []
     for seed in SEEDS:
         plan, field = _hotspot(seed, 0.4)
-        reached = _rounds(field, plan, "tornado-paper", PolicySettings(beta=0.1))
+        reached = _rounds(field, plan, "tornado-paper", TornadoSettings(beta=0.1))
         assert reached == sorted(reached)
         assert reached[-1] > reached[0]
-        ends.append((reached[-1], _rounds(field, plan, "tornado", PolicySettings(beta=0.1))[-1]))
+        ends.append((reached[-1], _rounds(field, plan, "tornado", TornadoSettings(beta=0.1))[-1]))
     assert sum(paper for paper, _ in ends) < sum(several for _, several in ends)
 
 

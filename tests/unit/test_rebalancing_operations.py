@@ -21,7 +21,7 @@ from operators.balancing.tornado import (
     summarize,
 )
 from operators.balancing.tornado.partitions import Partitions
-from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.settings import TornadoSettings
 from operators.balancing.tornado.summaries import best_split, summary_of
 from partitioners import FineGrid, GridPlan
 from partitioners.grids.adjacency import Side
@@ -95,7 +95,7 @@ def test_figure_4_is_what_the_paper_decides(figure_4):
     cost = np.array([[1, 1, 0, 1], [0, 0, 0, 0], [5, 0, 0, 4], [4, 0, 0, 6]])
     queries = np.array([[0, 2, 0, 2], [3, 3, 3, 3], [2, 3, 3, 3], [0, 0, 1, 1], [1, 0, 1, 0], [2, 0, 2, 0]])
     found = policy_of("tornado-paper").decide(
-        Field(cost, queries).summaries(figure_4), figure_4, PolicySettings(beta=0.5)
+        Field(cost, queries).summaries(figure_4), figure_4, TornadoSettings(beta=0.5)
     )
     split = Split(0, 0, 9, 10, 1, 2)
     assert found == (SplitMerge(0, split, True, 2, 1, 2, 19.0 - 10.0, 0.5 * (1 + 1)),)
@@ -131,7 +131,7 @@ def test_idle_workers_are_given_work_without_a_merge():
     """A partition is split for a worker that has none; the others stay as they are."""
     field = Field(np.array([[4, 1, 1, 4]]), NO_QUERIES)
     plan = one_partition(4, 1, 2)
-    (operation,) = decide(field.summaries(plan), plan, PolicySettings())
+    (operation,) = decide(field.summaries(plan), plan, TornadoSettings())
     assert operation == SplitOff(0, Split(0, 1, 5, 5, 0, 0), False, 1, 5.0, 0.0)
     assert _boxes(apply(plan, [operation])) == {0: (0, 0, 1, 0), 1: (2, 0, 3, 0)}
 
@@ -161,18 +161,18 @@ def test_decisions_wait_for_enough_to_judge_by():
     summaries = field.summaries(plan)
     for name in ("tornado", "tornado-paper"):
         act = policy_of(name).decide
-        assert act(summaries, plan, PolicySettings(beta=0.0)) != ()
-        assert act(summaries, plan, PolicySettings(beta=0.0, threshold=1.6)) == ()
-        assert act(summaries, plan, PolicySettings(beta=0.0, minimal_cost=9)) == ()
-        assert act(summaries, plan, PolicySettings(beta=10.0)) == ()
-    assert decide(summaries, plan, PolicySettings(beta=0.0, gain=0.6)) == ()
+        assert act(summaries, plan, TornadoSettings(beta=0.0)) != ()
+        assert act(summaries, plan, TornadoSettings(beta=0.0, threshold=1.6)) == ()
+        assert act(summaries, plan, TornadoSettings(beta=0.0, minimal_cost=9)) == ()
+        assert act(summaries, plan, TornadoSettings(beta=10.0)) == ()
+    assert decide(summaries, plan, TornadoSettings(beta=0.0, gain=0.6)) == ()
 
 
 def test_nothing_counted_is_nothing_to_do():
     """Without any cost no policy but the random one changes anything."""
     field, plan = Field(np.zeros((2, 4), np.int64), NO_QUERIES), _plan([(0, 0, 1, 1), (2, 0, 3, 1)], 4, 2)
     cells = [CellStatistics.of_load(field.load(box), plan, worker) for worker, box in _boxes(plan).items()]
-    eager = PolicySettings(beta=0.0, threshold=1.0, minimal_cost=0, gain=0.0)
+    eager = TornadoSettings(beta=0.0, threshold=1.0, minimal_cost=0, gain=0.0)
     for name, statistics in (("tornado", field.summaries(plan)), ("tornado-paper", field.summaries(plan))):
         assert policy_of(name).decide(statistics, plan, eager) == ()
     assert policy_of("tornado-centralised").decide(cells, plan, eager) == ()
@@ -187,10 +187,10 @@ def test_statistics_of_another_plan_are_refused():
     with pytest.raises(InputError, match=r"expected one of each worker with a partition: \[0, 1\]"):
         candidates([first], plan, 1.0)
     with pytest.raises(InputError, match="worker 0 twice"):
-        decide([first, first, second], plan, PolicySettings())
+        decide([first, first, second], plan, TornadoSettings())
     later = apply(plan, [BorderShift((0,), (1,), Side.RIGHT, 0)])
     with pytest.raises(InputError, match="counted under plan 1, but plan 2 is in force"):
-        decide([first, second], later, PolicySettings())
+        decide([first, second], later, TornadoSettings())
     cells = CellStatistics.of_load(field.load((0, 0, 1, 0)), plan, 0)
     with pytest.raises(InputError, match="under plan 1, but has"):
         cells.summary(later, 4)
@@ -256,7 +256,7 @@ def test_settings_out_of_range_are_refused():
         ("seed", -1),
     ):
         with pytest.raises(DeclarationError, match=name):
-            PolicySettings(**{name: value})
+            TornadoSettings(**{name: value})
     plan = one_partition(2, 1, 1)
     sums = BandSums.of_load(Field(np.ones((1, 2), np.int64), NO_QUERIES).load((0, 0, 1, 0)), (0, 0, 1, 0))
     with pytest.raises(DeclarationError, match="knots"):
@@ -285,6 +285,6 @@ def test_decisions_are_not_taken_on_estimates_alone():
     """A column of the dear partition looks as if it were shared evenly by two takers, but one would get all of it."""
     cost = np.array([[0, 10, 11, 0], [10, 0, 11, 0]])
     plan = _plan([(0, 0, 1, 1), (2, 0, 3, 0), (2, 1, 3, 1)], 4, 2)
-    assert decide(Field(cost, NO_QUERIES).summaries(plan), plan, PolicySettings()) == ()
+    assert decide(Field(cost, NO_QUERIES).summaries(plan), plan, TornadoSettings()) == ()
     cost[:, 2] = 9
-    assert decide(Field(cost, NO_QUERIES).summaries(plan), plan, PolicySettings()) != ()
+    assert decide(Field(cost, NO_QUERIES).summaries(plan), plan, TornadoSettings()) != ()

@@ -15,7 +15,7 @@ from operators.balancing.tornado.aggregates import BandSums, Box, Ints
 from operators.balancing.tornado.decision import decide
 from operators.balancing.tornado.operations import Operation
 from operators.balancing.tornado.partitions import Partitions
-from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.settings import TornadoSettings
 from operators.balancing.tornado.summaries import EvaluatorSummary, summary_of
 from partitioners.plans.grid_plan import GridPlan
 from streams.errors import InputError
@@ -95,7 +95,7 @@ class CellStatistics:
 
 
 def decide_centralised(
-    statistics: Sequence[CellStatistics], plan: GridPlan, settings: PolicySettings
+    statistics: Sequence[CellStatistics], plan: GridPlan, settings: TornadoSettings
 ) -> tuple[Operation, ...]:
     """Decide as `tornado` does, on summaries that the balancer makes itself."""
     return decide([cells.summary(plan, settings.knots) for cells in statistics], plan, settings)

@@ -21,7 +21,7 @@ from operators.balancing.tornado.operations import Operation
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.plan_changes import changed
 from operators.balancing.tornado.proposals import Draft, Proposal, proposals
-from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.settings import TornadoSettings
 from operators.balancing.tornado.summaries import EvaluatorSummary
 from operators.balancing.tornado.tornado_paper import known, worth_a_look
 from partitioners.plans.grid_plan import GridPlan
@@ -32,7 +32,7 @@ __all__ = ["OPERATIONS", "decide"]
 OPERATIONS = 16
 
 
-def decide(statistics: Sequence[EvaluatorSummary], plan: GridPlan, settings: PolicySettings) -> tuple[Operation, ...]:
+def decide(statistics: Sequence[EvaluatorSummary], plan: GridPlan, settings: TornadoSettings) -> tuple[Operation, ...]:
     """Return operations for one round, to be applied in this order; each has C_r > C_t."""
     summaries = known(statistics, plan)
     if not worth_a_look(summaries, settings, plan.workers):

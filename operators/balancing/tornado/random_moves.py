@@ -1,7 +1,6 @@
 """Any valid operations, drawn by lot: whatever a plan is changed to in mid-run, the answers must stay the same."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from operators.balancing.tornado.borders import borders_of
 from operators.balancing.tornado.operations import BorderShift, CornerShiftOperation, Operation, SplitMerge, SplitOff
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.plan_changes import changed
-from operators.balancing.tornado.settings import PolicySettings
 from operators.balancing.tornado.summaries import Split
 from partitioners.grids.adjacency import Adjacency, Side, neighbours_of
 from partitioners.plans.grid_plan import GridPlan
@@ -21,13 +19,13 @@ __all__ = ["decide_at_random", "valid_operations"]
 _OPERATIONS = 2
 
 
-def decide_at_random(statistics: Sequence[Any], plan: GridPlan, settings: PolicySettings) -> tuple[Operation, ...]:
+def decide_at_random(plan: GridPlan, seed: int, operations: int = 0) -> tuple[Operation, ...]:
     """Return operations that depend on the seed and the plan alone; all kinds that are possible are as likely."""
-    random = np.random.default_rng([settings.seed, plan.version])
+    random = np.random.default_rng([seed, plan.version])
     partitions = Partitions.of(plan)
     boxes = dict(partitions.boxes)
     taken: list[Operation] = []
-    for _ in range(settings.operations or _OPERATIONS):
+    for _ in range(operations or _OPERATIONS):
         idle = [worker for worker in range(plan.workers) if worker not in boxes]
         possible = valid_operations(boxes, idle, random)
         if not possible:

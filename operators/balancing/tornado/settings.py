@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from operators.balancing.tornado.summaries import KNOTS, MAX_KNOTS
 from streams.errors import DeclarationError
 
-__all__ = ["MAX_OPERATIONS", "PolicySettings"]
+__all__ = ["MAX_OPERATIONS", "TornadoSettings"]
 
 #: A bound on the operations of a round.
 MAX_OPERATIONS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class PolicySettings:
-    """The knobs of a policy.
+class TornadoSettings:
+    """The knobs of Tornado's policies.
 
     Attributes:
         beta: what moving one query costs, in units of cost (the paper's beta; Equation 5).
@@ -23,7 +23,6 @@ class PolicySettings:
         minimal_cost: nothing is done while less than this was counted in all: too little to judge by.
         gain: `tornado` takes no operation whose C_r is less than this share of the mean cost.
         knots: how finely summaries tell where cost lies, as positions an axis; only `tornado` needs any.
-        seed: for policies that draw lots.
     """
 
     beta: float = 1.0
@@ -32,7 +31,6 @@ class PolicySettings:
     minimal_cost: int = 1
     gain: float = 0.02
     knots: int = KNOTS
-    seed: int = 0
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -42,7 +40,6 @@ class PolicySettings:
             ("minimal_cost", 0, 1 << 62),
             ("gain", 0.0, 1.0),
             ("knots", 0, MAX_KNOTS),
-            ("seed", 0, 1 << 62),
         ):
             value = getattr(self, name)
             if not low <= value <= high:

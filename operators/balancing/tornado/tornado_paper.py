@@ -12,7 +12,7 @@ from operators.balancing.tornado.aggregates import Box
 from operators.balancing.tornado.borders import Border, borders_of
 from operators.balancing.tornado.operations import BorderShift, CornerShiftOperation, Operation, SplitMerge
 from operators.balancing.tornado.partitions import Partitions
-from operators.balancing.tornado.settings import PolicySettings
+from operators.balancing.tornado.settings import TornadoSettings
 from operators.balancing.tornado.summaries import EvaluatorSummary
 from partitioners.grids.adjacency import Side
 from partitioners.plans.grid_plan import GridPlan
@@ -24,7 +24,7 @@ Summaries = Mapping[int, EvaluatorSummary]
 
 
 def decide_as_paper(
-    statistics: Sequence[EvaluatorSummary], plan: GridPlan, settings: PolicySettings
+    statistics: Sequence[EvaluatorSummary], plan: GridPlan, settings: TornadoSettings
 ) -> tuple[Operation, ...]:
     """Return the operation with the largest C_r that is greater than its C_t, or none.
 
@@ -86,7 +86,7 @@ def known(statistics: Sequence[EvaluatorSummary], plan: GridPlan) -> Summaries:
     return {summary.worker: summary for summary in ordered}
 
 
-def worth_a_look(summaries: Summaries, settings: PolicySettings, workers: int) -> bool:
+def worth_a_look(summaries: Summaries, settings: TornadoSettings, workers: int) -> bool:
     """Tell whether enough was counted and the largest cost is far enough above the mean of so many workers."""
     costs = [summary.cost for summary in summaries.values()]
     total = sum(costs)

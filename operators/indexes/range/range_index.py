@@ -123,6 +123,9 @@ class RangeIndex(Protocol):
     def __contains__(self, number: int) -> bool:
         """Tell whether a query is held."""
 
+    def holds(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Tell of each number whether it is held."""
+
     def numbers(self) -> Ints:
         """Return the numbers of all queries held, in ascending order."""
 

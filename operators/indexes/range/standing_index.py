@@ -54,6 +54,10 @@ class StandingIndex:
     def __contains__(self, number: int) -> bool:
         return bool(self._table.ledger.find(np.array([number], np.int64))[0] >= 0)
 
+    def holds(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Tell of each number whether it is held."""
+        return self._table.ledger.holds(_plain(numbers, np.int64))
+
     def numbers(self) -> Ints:
         """Return the numbers of all queries held, in ascending order."""
         return np.sort(self._table.ledger.numbers_of(self._table.ledger.held()))

@@ -1,0 +1,181 @@
+"""What evaluators report of their load: the kinds by name, each with the side that reports and the side that reads.
+
+A policy names the kind that it decides by. The evaluators are told which one from there, so the two cannot disagree.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+from operators.balancing.tornado.cells import CellStatistics
+from operators.balancing.tornado.partitions import Partitions
+from operators.balancing.tornado.shift_positions import shift_position
+from operators.balancing.tornado.summaries import summarize
+from operators.balancing.tornado.wire import (
+    cells_from_batch,
+    cells_to_batch,
+    summaries_from_batch,
+    summaries_to_batch,
+)
+from operators.indexes import Cost, Load
+from partitioners.grids.adjacency import Side
+from partitioners.plans.grid_plan import GridPlan
+from partitioners.plans.plan import Plan
+from streams.batches import TupleBatch
+from streams.errors import InputError
+
+__all__ = [
+    "COSTS_FIELDS",
+    "STATISTICS",
+    "CostReport",
+    "LoadReporter",
+    "StatisticsKind",
+    "StatisticsRequest",
+    "make_reporter",
+]
+
+COSTS_FIELDS = ("worker", "version", "cost", "queries")
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsRequest:
+    """What a balancer wants evaluators to report."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Counted(Protocol):
+    """A core, as far as its load is concerned."""
+
+    def numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the numbers of the queries held."""
+
+    def cost(self) -> Cost:
+        """Return the work done since it was reset."""
+
+    def load(self) -> Load:
+        """Return the aggregates over the fine grid."""
+
+
+class LoadReporter(Protocol):
+    """The evaluator's side of a kind of statistics."""
+
+    def report(self, plan: Plan) -> TupleBatch | None:
+        """Return what there is to report under a plan; None where the worker has no part in it."""
+
+    def answer(self, plan: Plan, question: Any) -> Any:
+        """Answer a question of the policy about the load that was reported last."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is remembered of the last report."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """The work of one evaluator under one plan: candidates examined, and queries held."""
+
+    worker: int
+    version: int
+    cost: int
+    queries: int
+
+
+class CostReporter:
+    """Reports one number for the work, for any core and any plan."""
+
+    def __init__(self, worker: int, core: Counted, _options: Mapping[str, Any]) -> None:
+        self._worker, self._core = worker, core
+
+    def report(self, plan: Plan) -> TupleBatch:
+        """Return what was examined since the last report."""
+        row = (self._worker, plan.version, self._core.cost().candidates, len(self._core.numbers()))
+        return TupleBatch.of(COSTS_FIELDS, [row])
+
+    def answer(self, _plan: Plan, _question: Any) -> None:
+        """Have nothing to say."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Remember nothing."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over nothing."""
+
+
+def costs_from_batch(batch: TupleBatch) -> Sequence[CostReport]:
+    """Read reports of costs."""
+    if batch.fields != COSTS_FIELDS:
+        raise InputError(f"reports of costs have the fields {list(batch.fields)}, expected {list(COSTS_FIELDS)}")
+    return [CostReport(*map(int, row)) for row in batch.rows()]
+
+
+class TornadoReporter:
+    """Reports the load of a partition (Tornado, section 4.3) as a summary, or that of all its cells.
+
+    It also chooses where a border is to be cut, from the load that the balancer has decided upon.
+    """
+
+    def __init__(self, worker: int, core: Counted, options: Mapping[str, Any], *, by_cell: bool = False) -> None:
+        self._worker, self._core, self._knots, self._by_cell = worker, core, options.get("knots", 0), by_cell
+        self._load = core.load()
+
+    def report(self, plan: Plan) -> TupleBatch | None:
+        """Return the load of the worker's partition; None where it has none."""
+        self._load = self._core.load()
+        assert isinstance(plan, GridPlan), "Tornado's statistics are about partitions of a grid"
+        if self._worker not in Partitions.of(plan).numbers:
+            return None
+        if self._by_cell:
+            return cells_to_batch([CellStatistics.of_load(self._load, plan, self._worker)])
+        return summaries_to_batch([summarize(self._load, plan, self._worker, self._knots)])
+
+    def answer(self, plan: Plan, question: Any) -> int | None:
+        """Return where to cut for a shift to one side, given the neighbour's cost."""
+        side, cost = question
+        assert isinstance(plan, GridPlan)
+        return shift_position(self._load, Partitions.of(plan).box(self._worker), Side(side), cost)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the load that was reported last."""
+        return {f.name: getattr(self._load, f.name) for f in fields(Load)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._load = Load(**state)
+
+
+def _cell_reporter(worker: int, core: Counted, options: Mapping[str, Any]) -> TornadoReporter:
+    return TornadoReporter(worker, core, options, by_cell=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsKind:
+    """A kind of statistics: who makes the reports, and how they are read; a report has `worker`, `version` and `cost`."""
+
+    name: str
+    reporter: Callable[[int, Counted, Mapping[str, Any]], LoadReporter]
+    read: Callable[[TupleBatch], Sequence[Any]]
+    partitions_only: bool = False
+
+
+#: Name -> kind.
+STATISTICS: Mapping[str, StatisticsKind] = {
+    kind.name: kind
+    for kind in (
+        StatisticsKind("costs", CostReporter, costs_from_batch),
+        StatisticsKind("summaries", TornadoReporter, summaries_from_batch, partitions_only=True),
+        StatisticsKind("cells", _cell_reporter, cells_from_batch, partitions_only=True),
+    )
+}
+
+
+def make_reporter(request: StatisticsRequest | None, worker: int, core: Counted) -> LoadReporter:
+    """Return the reporter that a balancer asks for."""
+    asked = request or StatisticsRequest("costs")
+    return STATISTICS[asked.kind].reporter(worker, core, asked.options)

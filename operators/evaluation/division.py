@@ -1,0 +1,96 @@
+"""What evaluators hold, put together and divided again: for a run that goes on with another number of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from operators.evaluation.instants import Instants
+from operators.redistribution import Division
+from partitioners.columns import Csr
+from streams.batches import TYPE_TERMS, QueryBatch, RankedBatch
+from streams.columns import Ints, csr_take
+
+__all__ = ["divided_states", "live_queries", "standing"]
+
+State = dict[str, Any]
+
+
+def live_queries(core: Any, states: Sequence[State]) -> QueryBatch:
+    """Return the queries of all evaluators, each once.
+
+    A query that several hold ends when the first of them says so: another copy may be older than an unregistration.
+    """
+    whole = QueryBatch.concat([QueryBatch.empty(), *(core.saved_queries(state["core"]) for state in states)])
+    order = np.lexsort((whole.end, whole.number))
+    numbers = whole.number[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = numbers[1:] != numbers[:-1]
+    return whole.take(order[first])
+
+
+def _live_results(core: Any, states: Sequence[State]) -> RankedBatch:
+    """Return what is known of the answers: by evaluators that speak for a query, or on its way from one that did."""
+    parts = [RankedBatch.empty()]
+    for state in states:
+        results: RankedBatch = core.saved_results(state["core"])
+        if state["moving"] is not None:
+            moved = state["moving"]["handover"]
+            results = results.take(np.flatnonzero(~np.isin(results.number, moved["left"])))
+            parts.append(moved["given"])
+        parts.append(results)
+    return RankedBatch.concat(parts)
+
+
+def divided_states(core: Any, states: Sequence[State], division: Division) -> list[State]:
+    """Return the states of evaluators that hold what the new routes say; work is counted afresh."""
+    assert division.queries is not None
+    assert division.routes is not None
+    queries, (off, workers) = division.queries, division.routes
+    results = _live_results(core, states) if core.remembers else RankedBatch.empty()
+    home = _homes(queries.number, division.routes, results.number)
+    several = np.flatnonzero(np.diff(off) > 1)
+    times = [state["last_ts"] for state in states if state["last_ts"] is not None]
+    watermark = states[0]["watermark"]
+    was_moving = any(state["moving"] is not None and state["moving"]["handover"]["round"] for state in states)
+    divided = []
+    for worker in range(division.tasks):
+        rows = division.rows_of(worker)
+        held = queries.take(rows)
+        known = results.take(np.flatnonzero(home == worker))
+        met_off, met_workers = csr_take(off, workers, met := np.intersect1d(rows, several))
+        instants = Instants()
+        instants.add(held, watermark)
+        divided.append(
+            {
+                "core": core.divided(states[0]["core"], held, known),
+                "instants": instants.snapshot(),
+                "examined": 0,
+                "last_ts": max(times, default=None),
+                "watermark": watermark,
+                "changed": np.intersect1d(known.number, standing(held)),
+                "ended": np.empty(0, np.int64),
+                "meetings": {"numbers": queries.number[met], "off": met_off, "workers": met_workers},
+                "next_meetings": None,
+                "moving": None,
+                "divided_in_mid_round": was_moving,
+            }
+        )
+    return divided
+
+
+def standing(queries: QueryBatch) -> Ints:
+    """Return the numbers of queries whose list is sent whenever it changes; others are answered at instants."""
+    numbers: Ints = queries.number[queries.continuous & (queries.type != TYPE_TERMS)]
+    return numbers
+
+
+def _homes(numbers: Ints, routes: Csr, wanted: Ints) -> Ints:
+    """Return for each wanted query the first worker that holds it, or -1 where it has ended."""
+    off, workers = routes
+    home = np.full(len(numbers) + 1, -1, np.int64)
+    filled = np.flatnonzero(np.diff(off))
+    home[filled] = workers[off[filled]]
+    place = np.searchsorted(numbers, wanted)
+    known = np.append(numbers, -1)[place] == wanted
+    return np.where(known, home[place], -1)

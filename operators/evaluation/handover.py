@@ -1,0 +1,297 @@
+"""Queries and their results on their way from one evaluator to another while a plan replaces another (Tornado, section 4.4).
+
+*Prepare*: each evaluator looks through what it holds, a bounded number of queries in an epoch, and compares their routes under
+both plans. It copies what the new plan wants elsewhere, in pieces, and goes on answering; a taker files the copies, asleep.
+Registrations of this time reach the workers of both plans, so only what was held before has to be looked through. *Switch*: in
+one epoch takers wake and givers fall silent. A giver has seen everything before that epoch, a taker everything since; so
+results are sent in this epoch, and nobody speaks for the query until they have come. What has moved away is dropped afterwards,
+in pieces.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.evaluation.core import Core, ListCore
+from operators.evaluation.moves import Moves, moves_of
+from partitioners.columns import Csr, Workers
+from streams.batches import QueryBatch, RankedBatch
+from streams.columns import Ints
+
+__all__ = ["Handover"]
+
+#: So many of the queries held are looked through in an epoch: a fraction of what matching costs.
+LOOKED_THROUGH = 131_072
+
+_NONE: Ints = np.empty(0, np.int64)
+_NOBODY: Workers = np.empty(0, np.int32)
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one evaluator knows of the round under way.
+
+    Attributes:
+        unseen: queries that were held when it began and were not looked through yet.
+        give: queries to be copied, by taker.
+        early, unsettled: what wakes at the switch, and what has no speaker from there on until results have come.
+        leaving, adopter: what falls silent at the switch, and who gets its results.
+        ends: unregistrations; their queries may be on the way to here.
+        sent: how many queries were given to each taker.
+        told: the balancer knows that nothing is left to give.
+    """
+
+    unseen: Ints = field(default_factory=lambda: _NONE)
+    give: deque[tuple[int, Ints]] = field(default_factory=deque)
+    early: list[Ints] = field(default_factory=list)
+    unsettled: list[Ints] = field(default_factory=list)
+    leaving: list[Ints] = field(default_factory=list)
+    adopter: list[Workers] = field(default_factory=list)
+    ends: list[tuple[Ints, Ints]] = field(default_factory=list)
+    sent: dict[int, int] = field(default_factory=dict)
+    told: bool = False
+
+
+class Handover:
+    """What one evaluator gives, takes and drops.
+
+    Attributes:
+        given: results that were sent and may not have arrived yet: with another parallelism they are divided from here.
+        left: queries that have moved away and are still held.
+    """
+
+    def __init__(self, worker: int, piece: int) -> None:
+        self._worker, self._piece = worker, piece
+        self._round: _Round | None = None
+        #: For each switch that is not settled: the epoch in which results arrive, and what waits for them.
+        self._waiting: list[tuple[int, Ints]] = []
+        self._replaced: tuple[Ints, Workers] = (_NONE, _NOBODY)
+        self.given: RankedBatch = RankedBatch.empty()
+        self.left: Ints = _NONE
+
+    @property
+    def moving(self) -> bool:
+        """Whether a plan is being replaced."""
+        return self._round is not None
+
+    # --- prepare -----------------------------------------------------------------------------------------------------
+
+    def begin(self, core: Core) -> None:
+        """Begin to look through what is held, before anything of this epoch is registered."""
+        self._round = _Round(unseen=np.setdiff1d(core.numbers(), self.left, assume_unique=True))
+
+    def register(self, queries: QueryBatch, old: Csr, new: Csr, core: Core) -> NDArray[np.bool_]:
+        """Note registrations while both plans hold for queries; return which of them take part already.
+
+        Those that only the new plan wants here sleep until it is in force.
+        """
+        moves = self._note(queries, old, new)
+        early = queries.number[moves.early]
+        core.hush(early)
+        self._under_way.early.append(early)
+        return ~moves.early
+
+    def unseen(self, core: Core) -> QueryBatch | None:
+        """Return the next of what was held when the round began, for `look`; None when all has been looked at."""
+        if self._round is None or not len(self._round.unseen):
+            return None
+        numbers, self._round.unseen = np.split(self._round.unseen, [LOOKED_THROUGH])
+        return core.queries(numbers)
+
+    def look(self, queries: QueryBatch, old: Csr, new: Csr) -> None:
+        """Find out what is to be given."""
+        moves = self._note(queries, old, new)
+        for taker in np.unique(moves.give_to).tolist():
+            given = queries.number[moves.give_row[moves.give_to == taker]]
+            self._under_way.give.append((taker, given))
+
+    @property
+    def _under_way(self) -> _Round:
+        assert self._round is not None, "no plan is being replaced"
+        return self._round
+
+    def _note(self, queries: QueryBatch, old: Csr, new: Csr) -> Moves:
+        """Note what becomes of queries at the switch."""
+        moves = moves_of(old, new, self._worker)
+        if moves.leaves.any():
+            self._under_way.leaving.append(queries.number[moves.leaves])
+            self._under_way.adopter.append(moves.adopter[moves.leaves])
+        if moves.unsettled.any():
+            self._under_way.unsettled.append(queries.number[moves.unsettled])
+        return moves
+
+    def next_piece(self, core: Core) -> list[tuple[int, QueryBatch]]:
+        """Return the next queries to give, with their takers."""
+        pieces: list[tuple[int, QueryBatch]] = []
+        room = self._piece
+        while self._round is not None and self._round.give and room > 0:
+            taker, numbers = self._round.give.popleft()
+            if len(numbers) > room:
+                self._round.give.appendleft((taker, numbers[room:]))
+                numbers = numbers[:room]
+            batch = core.queries(numbers)
+            room -= len(batch)
+            self._round.sent[taker] = self._round.sent.get(taker, 0) + len(batch)
+            if len(batch):
+                pieces.append((taker, batch))
+        return pieces
+
+    def all_sent(self) -> list[tuple[int, int]] | None:
+        """Return (taker, queries) pairs in the epoch in which the last query was given, else None."""
+        here = self._round
+        if here is None or here.told or len(here.unseen) or here.give:
+            return None
+        here.told = True
+        return sorted(here.sent.items())
+
+    def concerns(self, numbers: Ints) -> bool:
+        """Tell whether one of these queries is about to change hands."""
+        here = self._round
+        return here is not None and any(np.isin(numbers, part).any() for part in (*here.early, *here.leaving))
+
+    @property
+    def leaving(self) -> Ints:
+        """What falls silent at the switch."""
+        return np.concatenate([_NONE, *self._under_way.leaving])
+
+    def note_ends(self, numbers: Ints, ends: Ints) -> None:
+        """Remember unregistrations while queries may be on their way to here."""
+        if self._round is not None:
+            self._round.ends.append((numbers, ends))
+
+    def arrive(self, queries: QueryBatch, old: Csr, new: Csr, core: Core) -> QueryBatch:
+        """File copies that others gave, asleep; return what was still here from an earlier stay, which goes."""
+        stale = core.queries(queries.number[core.holds(queries.number)])
+        if len(stale):
+            core.remove(stale.number)
+            self.left = np.setdiff1d(self.left, stale.number, assume_unique=True)
+        core.insert(queries)
+        core.hush(queries.number)
+        for numbers, ends in self._under_way.ends:
+            late = np.isin(numbers, queries.number)
+            core.set_end(numbers[late], ends[late])
+        self._note(queries, old, new)
+        self._under_way.early.append(queries.number)
+        return stale
+
+    # --- switch ------------------------------------------------------------------------------------------------------
+
+    def switch(
+        self, core: Core, lists: ListCore | None, epoch: int, lag: int
+    ) -> tuple[Ints, list[tuple[int, RankedBatch]]]:
+        """Put the new plan in force; return what wakes here, and results to be sent, with their adopters."""
+        here = self._under_way
+        early = np.concatenate([_NONE, *here.early])
+        leaving, adopter = np.concatenate([_NONE, *here.leaving]), np.concatenate([_NOBODY, *here.adopter])
+        held = core.holds(leaving)
+        leaving, adopter = leaving[held], adopter[held]
+        early = early[core.holds(early)]
+        core.wake(early)
+        core.hush(leaving)
+        self.left = np.union1d(self.left, leaving)
+        sent: list[tuple[int, RankedBatch]] = []
+        if lists is not None:
+            takers = np.unique(adopter[adopter >= 0]).tolist()
+            sent += [(taker, lists.results(leaving[adopter == taker])) for taker in takers]
+            self.given = RankedBatch.concat([RankedBatch.empty(), *(batch for _, batch in sent)])
+            unsettled = np.unique(np.concatenate([_NONE, *here.unsettled]))
+            # Some of the switch before may wait still, where time has not moved since.
+            waiting = [(due, np.setdiff1d(numbers, leaving)) for due, numbers in self._waiting]
+            self._waiting = [*waiting, (epoch + lag, unsettled[core.holds(unsettled)])]
+        self._round = None
+        return early, sent
+
+    @property
+    def withheld(self) -> Ints:
+        """The queries that nobody here may speak for: they sleep, or results of others are on their way."""
+        sleeping = [] if self._round is None else self._round.early
+        return np.concatenate([_NONE, *sleeping, *(numbers for _, numbers in self._waiting)])
+
+    def settle(self, epoch: int | None) -> Ints:
+        """Return what may be spoken for again, because results have come by this epoch.
+
+        Without an epoch the input has ended: no results are under way any more.
+        """
+        come = [entry for entry in self._waiting if epoch is None or entry[0] <= epoch]
+        self._waiting = self._waiting[len(come) :]
+        speaking = np.concatenate([_NONE, *(numbers for _, numbers in come)])
+        return np.setdiff1d(speaking, self.withheld)
+
+    def arrived(self, epoch: int) -> None:
+        """Note that results which were sent before have arrived by this epoch."""
+        if len(self.given) and not any(due > epoch for due, _ in self._waiting):
+            self.given = RankedBatch.empty()
+
+    def replace(self, numbers: Ints, workers: Workers) -> None:
+        """Note that results of these workers are part of what is here: their own lists are to be withdrawn."""
+        other = workers != self._worker
+        known, by = self._replaced
+        self._replaced = np.concatenate([known, numbers[other]]), np.concatenate([by, workers[other]])
+
+    def replaced(self, numbers: Ints) -> tuple[Ints, Workers]:
+        """Return, and forget, whose lists what is here replaces, for some queries."""
+        known, by = self._replaced
+        now = np.isin(known, numbers)
+        self._replaced = known[~now], by[~now]
+        return known[now], by[now]
+
+    # --- afterwards --------------------------------------------------------------------------------------------------
+
+    def forget(self, numbers: Ints) -> None:
+        """Forget queries that have ended."""
+        self.replaced(numbers)
+        if len(self.left):
+            self.left = np.setdiff1d(self.left, numbers)
+
+    def next_drop(self) -> Ints:
+        """Return the next queries that no plan wants here any more, which the caller removes."""
+        numbers, self.left = self.left[: self._piece], self.left[self._piece :]
+        return numbers
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is under way."""
+        here = self._round
+        return {
+            "round": None
+            if here is None
+            else {
+                "unseen": here.unseen,
+                "give": [list(pair) for pair in here.give],
+                "early": list(here.early),
+                "unsettled": list(here.unsettled),
+                "leaving": list(here.leaving),
+                "adopter": list(here.adopter),
+                "ends": [list(pair) for pair in here.ends],
+                "sent": [list(pair) for pair in here.sent.items()],
+                "told": here.told,
+            },
+            "waiting": [list(entry) for entry in self._waiting],
+            "replaced": list(self._replaced),
+            "given": self.given,
+            "left": self.left,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        here = state["round"]
+        self._round = None
+        if here is not None:
+            self._round = _Round(
+                here["unseen"],
+                deque((taker, numbers) for taker, numbers in here["give"]),
+                list(here["early"]),
+                list(here["unsettled"]),
+                list(here["leaving"]),
+                list(here["adopter"]),
+                [(numbers, ends) for numbers, ends in here["ends"]],
+                {taker: queries for taker, queries in here["sent"]},  # noqa: C416
+                here["told"],
+            )
+        self._waiting = [(due, numbers) for due, numbers in state["waiting"]]
+        self._replaced = state["replaced"][0], state["replaced"][1]
+        self.given, self.left = state["given"], state["left"]

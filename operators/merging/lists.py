@@ -1,0 +1,94 @@
+"""Lists of several evaluators as one: united and cut to k where items are objects, added up where they are terms."""
+
+import numpy as np
+
+from streams.batches import TYPE_KNN, TYPE_TERMS, RankedBatch
+from streams.columns import Ids, Ints
+
+__all__ = ["fingerprints", "summed", "united"]
+
+
+def united(place: Ints, lists: RankedBatch, answers: int, *, first_seen: bool = False) -> RankedBatch:
+    """Unite the lists of each place (0 .. answers - 1, every one of which has a list), and keep the k best of each.
+
+    An object that several evaluators list counts once. The smallest values come first for `knn`, then the smallest `seq`;
+    the largest for other types, then the largest `seq`, or the smallest (`first_seen`) where objects have states.
+    """
+    head = np.searchsorted(place, np.arange(answers))
+    row = place[lists.row]
+    ascending = lists.type[head][row] == TYPE_KNN
+    value = np.where(ascending, lists.value, -lists.value)
+    tie = np.where(ascending | first_seen, lists.seq, -lists.seq)
+    order = np.lexsort((tie, value, row))
+    twice = _repeated(row[order], lists.seq[order])
+    order = order[~twice]
+    rank = np.arange(len(order)) - np.searchsorted(row[order], row[order])
+    order = order[rank < lists.k[head][row[order]]]
+    return _regrouped(lists, head, place, row[order], order)
+
+
+def _repeated(row: Ints, seq: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Tell which items repeat an earlier one of their row."""
+    order = np.lexsort((np.arange(len(seq)), seq, row))
+    again = np.zeros(len(seq), np.bool_)
+    again[1:] = (row[order][1:] == row[order][:-1]) & (seq[order][1:] == seq[order][:-1])
+    twice = np.zeros(len(seq), np.bool_)
+    twice[order] = again
+    return twice
+
+
+def _regrouped(lists: RankedBatch, head: Ints, place: Ints, row: Ints, items: Ints) -> RankedBatch:
+    off = np.zeros(len(head) + 1, np.int32)
+    np.cumsum(np.bincount(row, minlength=len(head)), out=off[1:])
+    latest = np.full(len(head), np.iinfo(np.int64).min)
+    np.maximum.at(latest, place, lists.ts)
+    return RankedBatch(
+        number=lists.number[head], ts=latest, type=lists.type[head], k=lists.k[head], instant=lists.instant[head],
+        off=off, seq=lists.seq[items], ids=lists.ids.take(items), value=lists.value[items],
+    )  # fmt: skip
+
+
+def summed(place: Ints, lists: RankedBatch, answers: int, words: Ids) -> RankedBatch:
+    """Add up the counts of each place, and keep the k terms that occur most; of equal ones the first by the alphabet.
+
+    `words` are the terms of all items as texts.
+    """
+    head = np.searchsorted(place, np.arange(answers))
+    row = place[lists.row]
+    order = np.lexsort((lists.seq, row))
+    row, term, count = row[order], lists.seq[order], lists.value[order]
+    new = np.ones(len(row), np.bool_)
+    new[1:] = (row[1:] != row[:-1]) | (term[1:] != term[:-1])
+    first = np.flatnonzero(new)
+    totals = np.add.reduceat(count, first) if len(first) else count
+    row, item = row[first], order[first]
+    texts = words.take(item)
+    alphabetical = np.argsort(np.argsort(np.array(texts.to_list(), dtype=object), kind="stable"), kind="stable")
+    best = np.lexsort((alphabetical, -totals, row))
+    rank = np.arange(len(best)) - np.searchsorted(row[best], row[best])
+    best = best[rank < lists.k[head][row[best]]]
+    merged = _regrouped(lists, head, place, row[best], item[best])
+    return RankedBatch(
+        merged.number, merged.ts, np.full(answers, TYPE_TERMS, np.uint8), merged.k, merged.instant, merged.off,
+        merged.seq, texts.take(best), totals[best],
+    )  # fmt: skip
+
+
+def fingerprints(lists: RankedBatch) -> Ints:
+    """Return a number for each list that other lists have not, but for chance (2^-64): its items in their order, with values.
+
+    An empty list has 0.
+    """
+    with np.errstate(over="ignore"):
+        rank = (np.arange(len(lists.seq)) - np.repeat(lists.off[:-1], np.diff(lists.off))).astype(np.uint64)
+        mixed = _mixed(lists.seq.astype(np.uint64) + _mixed(lists.value.view(np.uint64) + _mixed(rank)))
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+        return np.asarray((sums[lists.off[1:]] - sums[lists.off[:-1]]).view(np.int64))
+
+
+def _mixed(z: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Scramble 64 bits (the finaliser of splitmix64)."""
+    z = z + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))

@@ -1,0 +1,204 @@
+"""Mergers: bolts that put the partial answers to a query together, and pass a list on when it has changed.
+
+They read the results of evaluators with the grouping ``fields`` by number, so a query has one merger, whatever evaluators it
+moves between; here, and nowhere else, is decided whether a list is other than the last one that was sent.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from operators.merging.keyed_rows import KeyedRows
+from operators.merging.lists import fingerprints, summed, united
+from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
+from operators.redistribution import Division
+from streams.batches import TYPE_TERMS, RankedBatch, TupleBatch, batch_fields
+from streams.columns import Ids, Ints
+from streams.errors import RunError
+from streams.files.prepared import load_vocabulary
+
+__all__ = ["RankedMerger", "TermsMerger"]
+
+#: The key of a partial list is the number of its query, shifted, and its evaluator.
+_SHIFT = 16
+
+_SAID_FIELDS = ("fingerprint",)
+
+
+@dataclass
+class RankedMerger(Bolt):
+    """Unites rankings: of standing queries the newest list of each evaluator, of instants those of one epoch.
+
+    Options:
+        first_seen: of equal scores the object that was seen first comes first (dynamic objects), not the newest.
+    """
+
+    outputs: ClassVar = {"results": batch_fields(RankedBatch)}
+
+    first_seen: bool = False
+
+    def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
+        """Yield what would bring the lists of one query to several mergers."""
+        yield from _grouping_problems(component)
+
+    def open(self, context: TaskContext) -> None:
+        """Start with no list."""
+        self._context = context
+        self._one_home = context.plan is not None and context.plan.single_home
+        self._partial = KeyedRows(RankedBatch.empty())
+        self._said = KeyedRows(TupleBatch(_SAID_FIELDS, (np.empty(0, np.int64),)))
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Merge what has changed, and pass on what is other than before."""
+        if not inputs.arrivals:
+            return
+        arrived = [(arrival.task, arrival.batch) for arrival in inputs.arrivals]
+        lists = RankedBatch.concat([batch for _, batch in arrived])  # type: ignore[misc]
+        sender = np.repeat([task for task, _ in arrived], [len(batch) for _, batch in arrived])
+        if lists.instant.any():
+            emit.batch(self._at_once(lists.take(np.flatnonzero(lists.instant))), "results")
+        standing = ~lists.instant
+        # A list that is part of another's now is withdrawn before new ones are entered: its evaluator may have one again.
+        replaced = np.flatnonzero(standing & (lists.k < 0))
+        self._partial.remove((lists.number[replaced] << _SHIFT) | (-1 - lists.k[replaced]))
+        fresh = np.flatnonzero(standing & (lists.k > 0))
+        self._keep(lists.take(fresh), np.zeros(len(fresh), np.int64) if self._one_home else sender[fresh])
+        if len(touched := np.unique(lists.number[standing & (lists.k != 0)])):
+            self._send_changed(touched, emit)
+        self._forget(np.unique(lists.number[standing & (lists.k == 0)]))
+
+    def _keep(self, lists: RankedBatch, evaluator: Ints) -> None:
+        """Take the newest lists of evaluators; an empty one is kept no longer."""
+        keys = (lists.number << _SHIFT) | evaluator
+        empty = np.diff(lists.off) == 0
+        self._partial.remove(keys[empty])
+        self._partial.put(keys[~empty], lists.take(np.flatnonzero(~empty)))
+
+    def _at_once(self, lists: RankedBatch) -> RankedBatch:
+        """Merge the answers to instants: all evaluators answer one in the same epoch."""
+        lists = lists.take(np.lexsort((lists.number, lists.ts)))
+        other = np.ones(len(lists), np.bool_)
+        other[1:] = (lists.number[1:] != lists.number[:-1]) | (lists.ts[1:] != lists.ts[:-1])
+        place = np.cumsum(other) - 1
+        return self._merged(place, lists, int(place[-1]) + 1)
+
+    def _merged(self, place: Ints, lists: RankedBatch, answers: int) -> RankedBatch:
+        return united(place, lists, answers, first_seen=self.first_seen)
+
+    def _send_changed(self, numbers: Ints, emit: Emitter) -> None:
+        place, _, lists = self._partial.between(numbers << _SHIFT, (numbers + 1) << _SHIFT)
+        filled, place = np.unique(place, return_inverse=True)
+        merged = self._merged(place, lists, len(filled))
+        empty = _empty_lists(np.delete(numbers, filled), self._last_ts)
+        merged = RankedBatch.concat([merged, empty])
+        if len(filled):
+            self._last_ts = max(self._last_ts, int(lists.ts.max()))
+        prints = fingerprints(merged)
+        said = np.zeros(len(merged), np.int64)
+        known, rows = self._said.get(merged.number)
+        said[known] = rows.column("fingerprint")
+        new = np.flatnonzero(prints != said)
+        if len(new):
+            self._said.put(merged.number[new], TupleBatch(_SAID_FIELDS, (prints[new],)))
+            emit.batch(merged.take(new), "results")
+
+    _last_ts: int = 0
+
+    def _forget(self, numbers: Ints) -> None:
+        """Forget queries that have ended."""
+        if not len(numbers):
+            return
+        self._said.remove(numbers)
+        _, keys, _ = self._partial.between(numbers << _SHIFT, (numbers + 1) << _SHIFT)
+        self._partial.remove(keys)
+
+    def snapshot(self) -> State:
+        """Return all lists, and what was said of them."""
+        return {"partial": self._partial.snapshot(), "said": self._said.snapshot(), "last_ts": self._last_ts}
+
+    def restore(self, state: State) -> None:
+        """Take over a snapshot."""
+        self._partial.restore(state["partial"])
+        self._said.restore(state["said"])
+        self._last_ts = state["last_ts"]
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All know what was said of all queries; with other evaluators their lists come anew, else each keeps all of them."""
+        whole = KeyedRows(RankedBatch.empty())
+        said = KeyedRows(TupleBatch(_SAID_FIELDS, (np.empty(0, np.int64),)))
+        for state in states:
+            said.put(state["said"]["keys"], state["said"]["rows"])
+            if not division.replanned:
+                whole.put(state["partial"]["keys"], state["partial"]["rows"])
+        last_ts = max(state["last_ts"] for state in states)
+        return [{"partial": whole.snapshot(), "said": said.snapshot(), "last_ts": last_ts}] * division.tasks
+
+
+def _grouping_problems(component: Any) -> Iterator[tuple[str, str]]:
+    for item in component.inputs:
+        if item.stream == "results" and component.parallelism > 1 and tuple(item.fields) != ("number",):
+            yield (
+                "inputs",
+                f"the lists of one query would reach several of the {component.parallelism} mergers; read '{item.component}' "
+                "with grouping = 'fields', fields = ['number']",
+            )
+
+
+def _empty_lists(numbers: Ints, ts: int) -> RankedBatch:
+    count = len(numbers)
+    none = RankedBatch.empty()
+    return RankedBatch(
+        numbers, np.full(count, ts, np.int64), np.zeros(count, np.uint8), np.ones(count, np.int32),
+        np.zeros(count, np.bool_), np.zeros(count + 1, np.int32), none.seq, none.ids, none.value,
+    )  # fmt: skip
+
+
+@dataclass
+class TermsMerger(RankedMerger):
+    """Adds up counts of terms, and names the terms; it also reads the stream ``words`` of the spouts, with ``all``."""
+
+    def open(self, context: TaskContext) -> None:
+        """Start with the words of the vocabulary."""
+        super().open(context)
+        self._vocabulary = None if context.vocabulary is None else load_vocabulary(context.vocabulary)
+        self._words: dict[int, str] = {}
+
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Learn new words, then merge."""
+        for batch in inputs.batches("words"):
+            self._words.update(batch.rows())
+        lists = tuple(arrival for arrival in inputs.arrivals if arrival.stream != "words")
+        super().execute_epoch(epoch, Inputs(lists), emit)
+
+    def _merged(self, place: Ints, lists: RankedBatch, answers: int) -> RankedBatch:
+        if (lists.type != TYPE_TERMS).any():
+            raise RunError("a merger of terms got lists of another kind; put a 'ranked-merger' behind their evaluators")
+        terms, back = np.unique(lists.seq, return_inverse=True)
+        words = Ids.of([self._word(int(term)) for term in terms.tolist()])
+        return summed(place, lists, answers, words.take(back))
+
+    def _word(self, term: int) -> str:
+        if term in self._words:
+            return self._words[term]
+        if self._vocabulary is not None and 0 <= term < len(self._vocabulary):
+            return self._vocabulary.words[term]
+        raise RunError(f"the term {term} has no word; let the merger read the stream 'words' of the spout of objects")
+
+    def snapshot(self) -> State:
+        """Return the words too."""
+        return {**super().snapshot(), "words": [list(pair) for pair in sorted(self._words.items())]}
+
+    def restore(self, state: State) -> None:
+        """Take over a snapshot."""
+        super().restore(state)
+        self._words = {term: word for term, word in state["words"]}  # noqa: C416
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """All know all words."""
+        words = {term: word for state in states for term, word in state["words"]}
+        listed = [list(pair) for pair in sorted(words.items())]
+        return [{**state, "words": listed} for state in super().redistribute(states, division)]

@@ -1,0 +1,105 @@
+"""The identifiers that users gave their queries, kept where results are written and nowhere else.
+
+Results travel by query number. A sink that writes them reads the stream ``names`` of the query spouts: numbers, identifiers and
+ends. A name is dropped some epochs after its query has ended, so that answers which were held back still find it.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from operators.operator import Epoch
+from operators.sinks.query_ids import QueryIds
+from streams.batches import FOREVER, AnswerBatch, HitBatch, MatchBatch, RankedBatch, TupleBatch
+from streams.columns import Ints
+from streams.errors import RunError
+
+__all__ = ["KEPT_EPOCHS", "Names"]
+
+#: So many epochs after its end a query may still be named: longer than any answer is held back.
+KEPT_EPOCHS = 64
+
+#: Sorted runs of ends are joined when there are so many of them.
+_MOST_RUNS = 16
+
+_NONE: Ints = np.empty(0, np.int64)
+
+
+class Names:
+    """Identifiers by query number, as far as they can still be asked for."""
+
+    def __init__(self) -> None:
+        self._ids = QueryIds()
+        self._runs: list[tuple[Ints, Ints]] = []
+        self._leaving: deque[tuple[int, Ints]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def apply(self, batches: Iterable[TupleBatch]) -> None:
+        """Take what query spouts say; a number that is known already has another end now."""
+        for batch in batches:
+            numbers, ids, ends = (batch.column(name) for name in ("number", "id", "end"))
+            _, first = np.unique(numbers, return_index=True)
+            new = np.sort(first[~self._ids.holds(numbers[first])])
+            if len(new):
+                self._ids.add(numbers[new], ids.take(new))
+            finite = np.flatnonzero(ends != FOREVER)
+            if len(finite):
+                order = finite[np.argsort(ends[finite], kind="stable")]
+                self._runs.append((ends[order], numbers[order]))
+        if len(self._runs) > _MOST_RUNS:
+            ends, numbers = (np.concatenate(parts) for parts in zip(*self._runs, strict=True))
+            order = np.argsort(ends, kind="stable")
+            self._runs = [(ends[order], numbers[order])]
+
+    def drop_ended(self, epoch: Epoch) -> None:
+        """Drop the names of queries that ended long enough ago."""
+        if epoch.watermark is None:
+            return
+        ended = [_NONE]
+        for place, (ends, numbers) in enumerate(self._runs):
+            count = int(np.searchsorted(ends, epoch.watermark, side="right"))
+            if count:
+                ended.append(numbers[:count])
+                self._runs[place] = (ends[count:], numbers[count:])
+        self._runs = [run for run in self._runs if len(run[0])]
+        if any(map(len, ended)):
+            self._leaving.append((epoch.number, np.unique(np.concatenate(ended))))
+        while self._leaving and self._leaving[0][0] + KEPT_EPOCHS < epoch.number:
+            numbers = self._leaving.popleft()[1]
+            self._ids.remove(numbers[self._ids.holds(numbers)])
+
+    def named(self, batch: Any) -> Any:
+        """Return results as users see them; what is no result of a query stays as it is."""
+        if isinstance(batch, HitBatch):
+            rows = np.repeat(np.arange(len(batch)), np.diff(batch.off))
+            return MatchBatch(self._of(batch.number), batch.ts[rows], batch.ids.take(rows))
+        if isinstance(batch, RankedBatch):
+            return AnswerBatch(self._of(batch.number), batch.ts, batch.type, batch.off, batch.ids, batch.value)
+        return batch
+
+    def _of(self, numbers: Ints) -> Any:
+        held = self._ids.holds(numbers)
+        if not held.all():
+            raise RunError(
+                f"results of query number {numbers[~held][0]}, whose identifier no spout has sent; a spout of queries needs "
+                "a stream 'names' with number, id and end"
+            )
+        return self._ids.of(numbers)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all names and ends."""
+        return {
+            "ids": self._ids.snapshot(),
+            "runs": [list(run) for run in self._runs],
+            "leaving": [list(entry) for entry in self._leaving],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._ids.restore(state["ids"])
+        self._runs = [(ends, numbers) for ends, numbers in state["runs"]]
+        self._leaving = deque((epoch, numbers) for epoch, numbers in state["leaving"])
