@@ -84,7 +84,7 @@ class HotspotSpout(Spout):
         self._queries = _queries(self.hotspot.queries, self.hotspot.seed)
         plain = _objects(self.hotspot)
         condense = Injection("condense", at=(0.5, 0.5), strength=self.hotspot.factor)
-        condensed, _ = inject_objects(plain, np.ones(len(plain), np.bool_), [condense], SPACE, Encoder())
+        condensed, _ = inject_objects(plain, plain.seq, np.ones(len(plain), np.bool_), [condense], SPACE, Encoder())
         self._streams = [
             [stream.slice(i * self.hotspot.batch, (i + 1) * self.hotspot.batch) for i in range(BATCHES)]
             for stream in (plain, condensed)

@@ -3,6 +3,8 @@
 An injection changes what a spout reads between `start` and `start + duration` of event time: it shrinks places towards a
 point, adds objects or queries in a region, adds a keyword, or repeats objects. What it does to a record depends on the
 record and the seed alone, never on how the input is cut; so the oracle applies the same injection and stays the judge.
+A record is known here by a key, made of its number in the input; `seq` is given at the end, to all that is left, without holes.
+Deletions of dynamic objects are left alone.
 """
 
 import math
@@ -15,19 +17,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch
+from streams.batches import FOREVER, OP_REGISTER, OP_UPSERT, ObjectBatch, QueryBatch
 from streams.columns import Ids, Ints, sorted_rows
 from streams.errors import DeclarationError, brief
 from streams.geometry import REGION_CIRCLE, REGION_RECT, Rect
 from streams.timestamps import MAX_TS
 from streams.vocabulary import Encoder
 
-__all__ = ["COPY_SPACING", "MAX_COPIES", "Injection", "inject_objects", "injected_queries", "renumbers"]
+__all__ = ["MAX_COPIES", "Injection", "inject_objects", "injected_queries"]
 
 InjectionKind = Literal["condense", "objects", "queries", "keyword", "rate"]
 Flags = NDArray[np.bool_]
 
-#: Copies of an object get places in the input order between it and the next one.
+#: Copies of an object get keys between its own and that of the next record.
 COPY_SPACING = 1 << 10
 MAX_COPIES = COPY_SPACING - 1
 
@@ -109,25 +111,37 @@ def _uniform(keys: Ints, seed: int, salt: int) -> NDArray[np.float64]:
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def renumbers(injections: Sequence[Injection]) -> bool:
-    """Tell whether objects are added, so that places in the input order must be spread out."""
-    return any(injection.kind in ("objects", "rate") for injection in injections)
-
-
 def inject_objects(
-    batch: ObjectBatch, mine: Flags, injections: Sequence[Injection], space: Rect, encoder: Encoder
+    batch: ObjectBatch,
+    record: Ints,
+    mine: Flags,
+    injections: Sequence[Injection],
+    space: Rect,
+    encoder: Encoder,
+    first: int = 0,
 ) -> tuple[ObjectBatch, Flags]:
-    """Return a batch of objects with all injections applied, in the order given, and whose rows they are."""
-    if renumbers(injections):
-        batch = _with(batch, seq=batch.seq * COPY_SPACING)
+    """Return a batch of objects with all injections applied, in the order given, and whose rows they are.
+
+    Args:
+        batch: the objects.
+        record: the number of the input record of each.
+        mine: which of them this reader is to emit.
+        injections: what to do to them.
+        space: where objects may be.
+        encoder: turns an added keyword into its id.
+        first: the `seq` of the first object that is returned.
+    """
+    adds = any(injection.kind in ("objects", "rate") for injection in injections)
+    key = record * COPY_SPACING if adds else record
     for number, injection in enumerate(injections):
         if injection.kind == "condense":
-            batch = _condensed(batch, injection, space)
+            batch = _condensed(batch, key, injection, space)
         elif injection.kind == "keyword":
-            batch = _with_keyword(batch, mine, injection, encoder)
+            batch = _with_keyword(batch, key, mine, injection, encoder)
         elif injection.kind in ("objects", "rate"):
-            batch, mine = _with_copies(batch, mine, number, injection, space)
-    return batch, mine
+            source, key, is_copy = _copies(batch, key, injection)
+            batch, mine = _copied(batch.take(source), key, is_copy, number, injection, space), mine[source]
+    return _with(batch, seq=np.arange(first, first + len(batch))), mine
 
 
 def _with(batch: ObjectBatch, **columns: object) -> ObjectBatch:
@@ -135,13 +149,14 @@ def _with(batch: ObjectBatch, **columns: object) -> ObjectBatch:
     return ObjectBatch(**{name: columns.get(name, getattr(batch, name)) for name in names})  # type: ignore[arg-type]
 
 
-def _touched(batch: ObjectBatch, injection: Injection) -> Flags:
-    return injection.during(batch.ts) & (_uniform(batch.seq, injection.seed, 1) < injection.share)
+def _touched(batch: ObjectBatch, key: Ints, injection: Injection) -> Flags:
+    chosen = injection.during(batch.ts) & (_uniform(key, injection.seed, 1) < injection.share)
+    return np.asarray(chosen & (batch.op == OP_UPSERT))
 
 
-def _condensed(batch: ObjectBatch, injection: Injection, space: Rect) -> ObjectBatch:
+def _condensed(batch: ObjectBatch, key: Ints, injection: Injection, space: Rect) -> ObjectBatch:
     assert injection.at is not None
-    touched = _touched(batch, injection)
+    touched = _touched(batch, key, injection)
     moved = []
     for values, centre, low, high in zip(
         (batch.x, batch.y), injection.at, (space.min_x, space.min_y), (space.max_x, space.max_y), strict=True
@@ -151,43 +166,47 @@ def _condensed(batch: ObjectBatch, injection: Injection, space: Rect) -> ObjectB
     return _with(batch, x=moved[0], y=moved[1])
 
 
-def _with_keyword(batch: ObjectBatch, mine: Flags, injection: Injection, encoder: Encoder) -> ObjectBatch:
+def _with_keyword(batch: ObjectBatch, key: Ints, mine: Flags, injection: Injection, encoder: Encoder) -> ObjectBatch:
     assert injection.keyword is not None
-    rows = np.flatnonzero(_touched(batch, injection) & mine)
+    rows = np.flatnonzero(_touched(batch, key, injection) & mine)
     row = np.concatenate([np.repeat(np.arange(len(batch)), np.diff(batch.kw_off)), rows])
     added = np.full(len(rows), encoder.words([injection.keyword])[0], np.int64)
     off, kw = sorted_rows(row, np.concatenate([batch.kw, added]), len(batch))
     return _with(batch, kw_off=off, kw=kw)
 
 
-def _with_copies(
-    batch: ObjectBatch, mine: Flags, number: int, injection: Injection, space: Rect
-) -> tuple[ObjectBatch, Flags]:
-    """Add copies behind their originals: a whole number of them, and one more with the chance of the rest."""
+def _copies(batch: ObjectBatch, key: Ints, injection: Injection) -> tuple[Ints, Ints, Flags]:
+    """Say what copies there are, behind their originals: a whole number of them, and one more with the chance of the rest.
+
+    Returned are for each row its source in the batch, its key, and whether it is a copy.
+    """
     whole, rest = divmod(injection.strength, 1.0)
-    copies = np.where(_touched(batch, injection), whole + (_uniform(batch.seq, injection.seed, 2) < rest), 0)
+    copies = np.where(_touched(batch, key, injection), whole + (_uniform(key, injection.seed, 2) < rest), 0)
     repeat = copies.astype(np.int64) + 1
     source = np.repeat(np.arange(len(batch)), repeat)
     place = np.arange(len(source)) - np.repeat(np.cumsum(repeat) - repeat, repeat)
-    made = batch.take(source)
-    seq = _places(made.seq // COPY_SPACING)
-    is_copy = place > 0
-    ids = _ids_of_copies(made.ids, seq, is_copy, number)
-    x, y = made.x, made.y
+    return source, _keys(key[source] // COPY_SPACING), place > 0
+
+
+def _copied(
+    batch: ObjectBatch, key: Ints, is_copy: Flags, number: int, injection: Injection, space: Rect
+) -> ObjectBatch:
+    """Give copies their own ids and, where the injection has a region, their own places."""
+    x, y = batch.x, batch.y
     if injection.region is not None:
         region = _clipped(injection.region, space)
-        x = np.where(is_copy, region.min_x + _uniform(seq, injection.seed, 3) * (region.max_x - region.min_x), x)
-        y = np.where(is_copy, region.min_y + _uniform(seq, injection.seed, 4) * (region.max_y - region.min_y), y)
-    return _with(made, seq=seq, ids=ids, x=x, y=y), mine[source]
+        x = np.where(is_copy, region.min_x + _uniform(key, injection.seed, 3) * (region.max_x - region.min_x), x)
+        y = np.where(is_copy, region.min_y + _uniform(key, injection.seed, 4) * (region.max_y - region.min_y), y)
+    return _with(batch, ids=_ids_of_copies(batch.ids, key, is_copy, number), x=x, y=y)
 
 
-def _places(original: Ints) -> Ints:
-    """Number the rows behind each original record from its own place on."""
-    first = np.flatnonzero(np.concatenate([[True], original[1:] != original[:-1]])) if len(original) else original
-    rank = np.arange(len(original)) - np.repeat(first, np.diff(np.append(first, len(original))))
+def _keys(record: Ints) -> Ints:
+    """Number the rows behind each input record from its own key on."""
+    first = np.flatnonzero(np.concatenate([[True], record[1:] != record[:-1]])) if len(record) else record
+    rank = np.arange(len(record)) - np.repeat(first, np.diff(np.append(first, len(record))))
     if len(rank) and rank.max() > MAX_COPIES:
         raise DeclarationError(f"injections make more than {MAX_COPIES} copies of one object; lower their strength")
-    return original * COPY_SPACING + rank
+    return record * COPY_SPACING + rank
 
 
 def _clipped(region: Rect, space: Rect) -> Rect:
@@ -200,9 +219,9 @@ def _clipped(region: Rect, space: Rect) -> Rect:
     )
 
 
-def _ids_of_copies(ids: Ids, seq: Ints, is_copy: Flags, number: int) -> Ids:
-    """Give copies ids of their own, made of their place in the input order."""
-    named = [f"inject-{number}-{s}" for s in seq[is_copy].tolist()]
+def _ids_of_copies(ids: Ids, key: Ints, is_copy: Flags, number: int) -> Ids:
+    """Give copies ids of their own, made of their keys."""
+    named = [f"inject-{number}-{one}" for one in key[is_copy].tolist()]
     rows = np.arange(len(ids))
     rows[is_copy] = len(ids) + np.arange(len(named))
     return Ids.concat([ids, Ids("text", pa.array(named, pa.string()))]).take(rows) if named else ids

@@ -120,19 +120,20 @@ class ObjectFileSpout(_FileSpout):
         self._emitted = 0
         self._ahead = ReadAhead(self._chunks(), ObjectBatch.empty())
 
-    def _chunks(self, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
+    def _chunks(self, skip: int = 0, first: int = 0, watermark: int | None = None) -> Iterator[Any]:
         chunks = read_objects(
             _paths(self.path),
             space=self._context.space,
             encoder=self._encoder,
             chunk_rows=min(max(self._context.epoch_objects, SMALLEST_CHUNK), LARGEST_CHUNK),
             skip=skip,
+            first=first,
             watermark=watermark,
             share=(self._context.index, self._context.parallelism),
             dynamic=self.dynamic,
             limits=self._context.limits,
         )
-        return injected_objects(chunks, self._context.injections, self._context.space, self._encoder)
+        return injected_objects(chunks, self._context.injections, self._context.space, self._encoder, first)
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
         """Emit the next objects, as far as the queries of their time are delivered."""
@@ -188,7 +189,8 @@ class ObjectFileSpout(_FileSpout):
         """Go on behind what was read."""
         self._check_sizes(state["sizes"])
         ahead = state["ahead"]
-        self._ahead = ReadAhead(self._chunks(ahead["records"], ahead["watermark"]), ObjectBatch.empty())
+        read = state["emitted"] + len(ahead["rows"])
+        self._ahead = ReadAhead(self._chunks(ahead["records"], read, ahead["watermark"]), ObjectBatch.empty())
         self._ahead.restore(ahead)
         self._last, self._emitted = state["last"], state["emitted"]
 

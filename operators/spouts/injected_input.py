@@ -26,14 +26,15 @@ class InjectedChunk:
 
 
 def injected_objects(
-    chunks: Iterable[Any], injections: Sequence[Injection], space: Rect, encoder: Encoder
+    chunks: Iterable[Any], injections: Sequence[Injection], space: Rect, encoder: Encoder, first: int = 0
 ) -> Iterator[Any]:
-    """Yield the chunks of a reader of objects with the injections applied."""
+    """Yield the chunks of a reader of objects with the injections applied, and numbered from `first` on as it was."""
     if not injections:
         yield from chunks
         return
     for chunk in chunks:
-        batch, mine = inject_objects(chunk.batch, chunk.mine, injections, space, encoder)
+        batch, mine = inject_objects(chunk.batch, chunk.record, chunk.mine, injections, space, encoder, first)
+        first += len(batch)
         yield InjectedChunk(batch, chunk.rejects, chunk.records, mine)
 
 

@@ -38,16 +38,18 @@ class ObjectChunk:
     """A stretch of the input.
 
     Attributes:
-        batch: the accepted objects; `seq` is the index of a record in the whole input, rejected ones counted too.
+        batch: the accepted objects; `seq` is the place of an object among all accepted ones, in input order.
         rejects: the records of this reader's share that cannot be used.
         records: how many records of the input it stands for.
         mine: which objects of the batch belong to this reader's share; the others have no keywords here.
+        record: the number of each object's record in the whole input, rejected ones counted too.
     """
 
     batch: ObjectBatch
     rejects: RejectBatch
     records: int
     mine: Flags
+    record: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +69,7 @@ def read_objects(
     encoder: Encoder,
     chunk_rows: int = 65_536,
     skip: int = 0,
+    first: int = 0,
     watermark: int | None = None,
     share: tuple[int, int] = (0, 1),
     dynamic: bool = True,
@@ -80,21 +83,22 @@ def read_objects(
         encoder: turns keywords and texts into ids.
         chunk_rows: how many records a chunk stands for at most.
         skip: go on after this many records, as a reader does that was restored.
+        first: how many objects were accepted among the records before, for the same reader.
         watermark: the largest `ts` among the records before, for the same reader.
         share: (i, n) makes this reader i of n.
         dynamic: whether objects have a current state that a record may delete; otherwise deletions are rejected.
         limits: what a record may be at most.
     """
-    if chunk_rows < 1 or skip < 0 or not 0 <= share[0] < share[1]:
+    if chunk_rows < 1 or skip < 0 or first < 0 or not 0 <= share[0] < share[1]:
         raise DeclarationError(
-            f"cannot read objects with chunk_rows {chunk_rows}, skip {skip}, share {share}; "
+            f"cannot read objects with chunk_rows {chunk_rows}, skip {skip}, first {first}, share {share}; "
             "expected at least one row, nothing negative, and a share (i, n) with 0 <= i < n"
         )
     names = as_paths(paths)
     for path in names:
         file_kind(path)
         check_readable(path)
-    return _read(names, space, encoder, chunk_rows, skip, watermark, share, dynamic, limits)
+    return _read(names, space, encoder, chunk_rows, skip, first, watermark, share, dynamic, limits)
 
 
 def _read(
@@ -103,20 +107,23 @@ def _read(
     encoder: Encoder,
     rows: int,
     skip: int,
+    first: int,
     watermark: int | None,
     share: tuple[int, int],
     dynamic: bool,
     limits: ReadLimits,
 ) -> Iterator[ObjectChunk]:
-    seq = 0
+    record = 0
     for path in names:
-        for stretch in _stretches(path, rows, max(skip - seq, 0), space, limits):
+        for stretch in _stretches(path, rows, max(skip - record, 0), space, limits):
             if stretch.columns is not None:
                 if not dynamic:
                     stretch.columns.faults.note(stretch.columns.op == OP_DELETE, lambda _row: _NOT_DYNAMIC)
                 watermark = _reject_late(stretch.columns, watermark)
-                yield _chunk(stretch.path, stretch.columns, stretch.line, seq, share, encoder)
-            seq += stretch.records
+                chunk = _chunk(stretch.path, stretch.columns, stretch.line, (record, first), share, encoder)
+                first += len(chunk.batch)
+                yield chunk
+            record += stretch.records
 
 
 def _stretches(path: str, rows: int, skip: int, space: Rect, limits: ReadLimits) -> Iterator[_Stretch]:
@@ -165,11 +172,12 @@ def _reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
 
 
 def _chunk(
-    path: str, columns: ObjectColumns, line: Ints, first: int, share: tuple[int, int], encoder: Encoder
+    path: str, columns: ObjectColumns, line: Ints, place: tuple[int, int], share: tuple[int, int], encoder: Encoder
 ) -> ObjectChunk:
+    """Make a chunk of records that begin at a place: the number of the first record, the seq of the first object."""
     index, readers = share
-    seq = np.arange(first, first + len(columns))
-    owned = (seq // SHARE_RUN) % readers == index
+    record = np.arange(place[0], place[0] + len(columns))
+    owned = (record // SHARE_RUN) % readers == index
     faults = columns.faults
     rejected = [row for row in sorted(faults.reasons) if owned[row]]
     rejects = RejectBatch.of(path, line[rejected].tolist(), [faults.reasons[row] for row in rejected])
@@ -178,7 +186,7 @@ def _chunk(
     off, kw = _encoded(columns, rows, mine, encoder)
     whole = len(rows) == len(columns)
     batch = ObjectBatch(
-        seq=seq[rows],
+        seq=np.arange(place[1], place[1] + len(rows)),
         ts=columns.ts[rows],
         x=columns.x[rows],
         y=columns.y[rows],
@@ -187,7 +195,7 @@ def _chunk(
         kw=kw,
         ids=columns.ids if whole else columns.ids.take(rows),
     )
-    return ObjectChunk(batch, rejects, len(columns), mine)
+    return ObjectChunk(batch, rejects, len(columns), mine, record[rows])
 
 
 def _encoded(columns: ObjectColumns, rows: Ints, mine: Flags, encoder: Encoder) -> tuple[Offsets, Ints]:

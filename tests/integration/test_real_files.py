@@ -40,7 +40,8 @@ def test_real_files_are_read_as_python_reads_them(path):
     assert sum(chunk.records for chunk in chunks) == len(expected)
     batch = ObjectBatch.concat([chunk.batch for chunk in chunks])
     rows = [n for n, record in enumerate(expected) if record["ts"]]
-    assert batch.seq.tolist() == rows
+    assert batch.seq.tolist() == list(range(len(rows)))
+    assert [record for chunk in chunks for record in chunk.record.tolist()] == rows
     assert [str(name) for name in batch.ids.to_list()] == [expected[n]["id"] for n in rows]
     assert batch.ts.tolist() == [milliseconds(expected[n]["ts"]) for n in rows]
     assert batch.x.tolist() == [float(expected[n]["lon"]) for n in rows]

@@ -164,11 +164,11 @@ def test_json_objects_are_accepted_by_the_rules(folder, records):
     path = folder / "typed.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     expected, latest = [], None
-    for seq, record in enumerate(records):
+    for record in records:
         good = naive_object(record)
         if good is not None and (latest is None or good[1] >= latest):
             latest = good[1]
-            expected.append((seq, *good))
+            expected.append((len(expected), *good))
     found = [
         (seq, name, ts, x, y, op == 1, kw)
         for chunk in read(path, chunk_rows=5)
@@ -197,13 +197,14 @@ def test_objects_do_not_depend_on_how_they_are_cut(folder, content, chunk_rows, 
     whole, small = read(path), read(path, chunk_rows=chunk_rows)
     assert rows(small) == rows(whole)
     assert all(chunk.records <= chunk_rows for chunk in small)
-    before, after, watermark, records = [], small, None, 0
+    before, after, watermark, records, first = [], small, None, 0, 0
     while after and records + after[0].records <= skip:
         before.append(after.pop(0))
         records += before[-1].records
+        first += len(before[-1].batch)
         if len(before[-1].batch):
             watermark = int(before[-1].batch.ts[-1])
-    again = read(path, chunk_rows=chunk_rows, skip=records, watermark=watermark)
+    again = read(path, chunk_rows=chunk_rows, skip=records, first=first, watermark=watermark)
     assert rows(before + again) == rows(whole)
 
 
@@ -243,6 +244,7 @@ def join(chunks):
         type(chunks[0].rejects).concat([chunk.rejects for chunk in chunks]),
         sum(chunk.records for chunk in chunks),
         np.concatenate([chunk.mine for chunk in chunks]),
+        np.concatenate([chunk.record for chunk in chunks]),
     )
 
 

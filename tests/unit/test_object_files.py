@@ -124,7 +124,8 @@ def test_json_rejects_say_why(tmp_path, line, reason):
     [(at, found)] = rejects(chunks)
     assert at == 2
     assert found.startswith(reason)
-    assert whole_batch(chunks).seq.tolist() == [0, 2]
+    assert whole_batch(chunks).seq.tolist() == [0, 1]
+    assert [record for chunk in chunks for record in chunk.record.tolist()] == [0, 2]
 
 
 def test_json_line_that_is_not_utf8_is_rejected(tmp_path):
@@ -170,7 +171,8 @@ def test_files_are_read_one_after_the_other(tmp_path):
     first = lines(tmp_path / "a.jsonl", GOOD | {"ts": 5}, "{}")
     second = lines(tmp_path / "b.jsonl", "{}", GOOD | {"ts": 4}, GOOD | {"ts": 5})
     chunks = read(first, second)
-    assert [seq for chunk in chunks for seq in chunk.batch.seq.tolist()] == [0, 4]
+    assert [seq for chunk in chunks for seq in chunk.batch.seq.tolist()] == [0, 1]
+    assert [record for chunk in chunks for record in chunk.record.tolist()] == [0, 4]
     assert [line for line, _ in rejects(chunks)] == [2, 1, 2]
     sources = [source for chunk in chunks for source in chunk.rejects.source.to_list()]
     assert sources == [str(first), str(second), str(second)]
@@ -350,8 +352,9 @@ def test_parquet_skip_passes_whole_row_groups(tmp_path, skip):
     path = parquet(
         tmp_path / "o.parquet", row_group_size=2, id=list(range(5)), ts=[0] * 5, x=[1.0] * 5, y=[1.0] * 5, text=["a"] * 5
     )  # fmt: skip
-    seqs = [seq for chunk in read(path, path, skip=skip) for seq in chunk.batch.seq.tolist()]
-    assert seqs == list(range(skip, 10))
+    chunks = read(path, path, skip=skip, first=100)
+    assert [record for chunk in chunks for record in chunk.record.tolist()] == list(range(skip, 10))
+    assert [seq for chunk in chunks for seq in chunk.batch.seq.tolist()] == list(range(100, 110 - skip))
 
 
 @pytest.mark.parametrize("ending", ["jsonl.gz", "jsonl.zst", "csv.gz", "csv.zst", "JSONL", "ndjson"])
