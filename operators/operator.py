@@ -13,9 +13,12 @@ from operators.redistribution import Division
 from partitioners.plans.plan import Plan
 from streams.batches import Batch, TupleBatch, tuple_rows
 from streams.errors import DeclarationError
+from streams.files.prepared import shared_vocabulary
 from streams.files.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.geometry import Metric, Rect
 from streams.injection import Injection
+from streams.vocabulary import Vocabulary
+from streams.window import Window
 
 __all__ = ["Bolt", "Emitter", "Epoch", "Inputs", "Spout", "TaskContext", "Tuple"]
 
@@ -83,6 +86,8 @@ class TaskContext:
         component: the component's name; the task is number `index` of `parallelism`.
         targets: for each output stream, the components that read it with their parallelism, for direct emitters.
         vocabulary: the folder of a prepared data set, whose word statistics the topology uses.
+        window: the topology's sliding window over objects, where it has one.
+        dynamic: the objects have a current state, which a later record with the same id replaces or deletes.
         limits: what spouts that read files take at most.
         answers: the kinds of query that this topology answers, such as ``continuous range``; none: not known.
         injections: hotspots that the spouts put into their input.
@@ -105,6 +110,8 @@ class TaskContext:
     epoch_ms: int | None = None
     epoch_feedback: int = 1
     vocabulary: Path | None = None
+    window: Window | None = None
+    dynamic: bool = False
     limits: ReadLimits = DEFAULT_LIMITS
     answers: frozenset[str] = frozenset()
     injections: tuple[Injection, ...] = ()
@@ -120,6 +127,11 @@ class TaskContext:
     def name(self) -> str:
         """Return the task's name, such as ``evaluator[2]``."""
         return f"{self.component}[{self.index}]"
+
+    @property
+    def word_statistics(self) -> Vocabulary:
+        """Return the topology's words with N and df, for ids and scores: read once a process, shared by its tasks."""
+        return shared_vocabulary(self.vocabulary)
 
 
 class Emitter:

@@ -6,7 +6,7 @@ from typing import Any
 
 from operators.spouts.injected_input import InjectedQueries, injected_objects
 from streams.files.object_files import read_objects
-from streams.files.prepared import load_vocabulary
+from streams.files.prepared import shared_vocabulary
 from streams.files.query_files import read_queries
 from streams.files.query_ledger import QueryLedger
 from streams.vocabulary import Encoder, Vocabulary
@@ -20,8 +20,7 @@ __all__ = ["read_input", "vocabulary_of"]
 
 def vocabulary_of(topology: Topology) -> Vocabulary:
     """Return the vocabulary that a topology's keywords are numbered by."""
-    folder = topology.settings.vocabulary
-    return load_vocabulary(folder) if folder is not None else Vocabulary()
+    return shared_vocabulary(topology.settings.vocabulary)
 
 
 def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iterator[Any], Iterator[Any]]:

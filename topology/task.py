@@ -61,6 +61,7 @@ class Task:
 
     def _context(self, topology: Topology, wiring: Wiring) -> TaskContext:
         settings = topology.settings
+        spouts = [component for component in topology.components if component.kind == "spout"]
         targets: dict[str, list[tuple[str, int]]] = {}
         for edge in wiring.edges_from(self.spec.component):
             targets.setdefault(edge.input.stream, []).append((edge.target, len(wiring.tasks_of(edge.target))))
@@ -76,6 +77,8 @@ class Task:
             epoch_ms=settings.epoch.ms,
             epoch_feedback=settings.epoch.feedback,
             vocabulary=settings.vocabulary,
+            window=settings.window,
+            dynamic=any(getattr(make_operator(c, topology), "dynamic", False) for c in spouts),
             limits=settings.limits.reading(),
             answers=wiring.answers,
             injections=topology.injections,

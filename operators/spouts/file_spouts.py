@@ -21,10 +21,9 @@ from operators.spouts.read_ahead import ReadAhead, merge_shares
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
 from streams.errors import InputError
 from streams.files.object_files import read_objects
-from streams.files.prepared import load_vocabulary
 from streams.files.query_files import read_queries
 from streams.files.query_ledger import QueryLedger
-from streams.vocabulary import Encoder, Vocabulary
+from streams.vocabulary import Encoder
 
 __all__ = ["ObjectFileSpout", "QueryFileSpout"]
 
@@ -36,10 +35,6 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 4_096, 65_536
 
 def _paths(path: Path | tuple[Path, ...]) -> list[Path]:
     return list(path) if isinstance(path, tuple) else [path]
-
-
-def _vocabulary(context: TaskContext) -> Vocabulary:
-    return load_vocabulary(context.vocabulary) if context.vocabulary is not None else Vocabulary()
 
 
 def _tell(emit: Emitter, bound: int, last: int) -> None:
@@ -116,7 +111,7 @@ class ObjectFileSpout(_FileSpout):
         """Open the files."""
         self._context = context
         self._wants_words = bool(context.targets.get("words"))
-        self._encoder = Encoder(_vocabulary(context), track_words=self._wants_words, remember=context.limits.words)
+        self._encoder = Encoder(context.word_statistics, track_words=self._wants_words, remember=context.limits.words)
         self._emitted = 0
         self._ahead = ReadAhead(self._chunks(), ObjectBatch.empty())
 
@@ -227,7 +222,7 @@ class QueryFileSpout(_FileSpout):
     def open(self, context: TaskContext) -> None:
         """Open the files."""
         self._context = context
-        self._encoder = Encoder(_vocabulary(context), remember=context.limits.words)
+        self._encoder = Encoder(context.word_statistics, remember=context.limits.words)
         self._ledger = QueryLedger(context.limits.live_queries)
         self._paced = bool(context.targets.get("clock"))
         self._named = bool(context.targets.get("names"))

@@ -9,7 +9,9 @@ rejects.jsonl        records that could not be used, with their reasons
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -32,6 +34,7 @@ __all__ = [
     "load_vocabulary",
     "object_paths",
     "save_manifest",
+    "shared_vocabulary",
 ]
 
 #: The largest manifest, and the most words of a vocabulary, that are read.
@@ -179,6 +182,31 @@ def load_vocabulary(folder: str | Path) -> Vocabulary:
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read ({str(error)[:200]}); prepare the data set again") from error
     return Vocabulary(tuple(table["word"].to_pylist()), table["df"].to_numpy(), manifest.rows)
+
+
+@lru_cache(maxsize=4)
+def _loaded(folder: str, _identity: tuple[int, ...]) -> Vocabulary:
+    return load_vocabulary(folder)
+
+
+_LOADING = Lock()
+
+
+def shared_vocabulary(folder: str | Path | None) -> Vocabulary:
+    """Return the vocabulary of a prepared data set, the same value to all who ask in this process; an empty one for None.
+
+    Words and frequencies may be hundreds of megabytes, and every task that reads texts or scores objects needs them. A data
+    set that was prepared again under the same name is another one: its manifest is another file.
+    """
+    if folder is None:
+        return Vocabulary()
+    path = Path(folder).resolve()
+    try:
+        found = (path / MANIFEST).stat()
+    except OSError:
+        return load_vocabulary(folder)  # says what is missing
+    with _LOADING:  # two threads would both read it
+        return _loaded(str(path), (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size))
 
 
 def _words(path: Path, expected: int) -> pa.Table:

@@ -2,23 +2,31 @@
 
 import random
 from collections import Counter
+from functools import partial
 from unittest import mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from operators_for_tests import Witness
 from range_inputs import random_objects, random_queries, write_inputs, write_lines
 
 from operators.spouts import file_spouts, read_ahead
 from streams.batches import FOREVER
+from streams.files.prepared import VOCABULARY, Manifest, save_manifest
+from streams.geometry import Rect
+from streams.window import Window
 from topology import TopologyBuilder
 from topology.local_runtime import LocalRuntime
+from topology.task import Task
 from topology.wiring import wire
 
 
-def watched(objects, queries, *, spouts=1, tasks=1, epoch=None, limit=None, inject=()):
+def watched(objects, queries, *, spouts=1, tasks=1, epoch=None, limit=None, inject=(), dynamic=False, **settings):
     """Return a topology whose only bolt witnesses all input."""
-    builder = TopologyBuilder("time", epoch=epoch or {"objects": 3, "queries": 2})
-    builder.spout("objects", "object-file", path=objects, parallelism=spouts, **({"limit": limit} if limit else {}))
+    builder = TopologyBuilder("time", epoch=epoch or {"objects": 3, "queries": 2}, **settings)
+    only = {"limit": limit} if limit else {}
+    builder.spout("objects", "object-file", path=objects, parallelism=spouts, dynamic=dynamic, **only)
     builder.spout("queries", "query-file", path=queries, parallelism=spouts)
     builder.bolt("witness", Witness, parallelism=tasks).global_("objects", "objects").global_("queries", "queries")
     for one in inject:
@@ -113,3 +121,23 @@ def test_names_are_not_counted_as_tuples(tmp_path):
     LocalRuntime(wire(topology), on_report=lambda report: counts.update(report.counts)).run()
     tuples = 60 + len(queries.read_text().splitlines())
     assert {counts[name] for name in ("emitted", "transferred", "executed", "to:witness")} == {tuples}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_tasks_know_window_dynamic_objects_and_word_statistics(tmp_path, dynamic):
+    """Every task's context has them; the statistics are read once and are the same value for all tasks."""
+    manifest = Manifest(
+        rows=30, keywords=4, space=Rect(0, 0, 1, 1), first_ts=0, last_ts=9, words=1, id_type="int64", text=False,
+        synthetic_rate=None, rejects={}, files=(),
+    )  # fmt: skip
+    pq.write_table(pa.table({"word": ["ape"], "df": [7]}), tmp_path / VOCABULARY)
+    save_manifest(tmp_path, manifest)
+    topology = watched(
+        *write_inputs(tmp_path, 3), tasks=2, dynamic=dynamic, vocabulary=str(tmp_path), window={"objects": 9}
+    )
+    wiring = wire(topology)
+    contexts = [task.operator.context for task in map(partial(Task, wiring), wiring.tasks_of("witness"))]
+    assert len({id(context.word_statistics) for context in contexts}) == 1
+    assert (contexts[0].word_statistics.documents, contexts[0].word_statistics.df.tolist()) == (30, [7])
+    assert [context.window for context in contexts] == [Window(objects=9)] * 2
+    assert [context.dynamic for context in contexts] == [dynamic] * 2

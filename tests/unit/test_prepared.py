@@ -17,6 +17,7 @@ from streams.files.prepared import (
     load_vocabulary,
     object_paths,
     save_manifest,
+    shared_vocabulary,
 )
 from streams.geometry import Rect
 
@@ -72,6 +73,24 @@ def test_vocabulary_is_read_with_its_frequencies(tmp_path):
     pq.write_table(pa.table({"word": ["sushi", "ramen"], "df": [3, 1]}), tmp_path / VOCABULARY)
     vocabulary = load_vocabulary(tmp_path)
     assert (vocabulary.words, vocabulary.df.tolist(), vocabulary.documents) == (("sushi", "ramen"), [3, 1], 3)
+
+
+def test_vocabulary_is_shared_within_a_process_until_it_is_another(tmp_path, monkeypatch):
+    """All who ask get one value, under every name of the folder; a data set prepared again is read again."""
+    monkeypatch.chdir(tmp_path)
+    save_manifest(tmp_path, PLAIN)
+    pq.write_table(pa.table({"word": ["storm", "sushi"], "df": [3, 1]}), tmp_path / VOCABULARY)
+    first = shared_vocabulary(tmp_path)
+    assert first.words == ("storm", "sushi")
+    assert shared_vocabulary(str(tmp_path)) is first
+    assert shared_vocabulary(".") is first
+    pq.write_table(pa.table({"word": ["ramen"], "df": [7]}), tmp_path / VOCABULARY)
+    save_manifest(tmp_path, replace(PLAIN, words=1, rows=11))
+    again = shared_vocabulary(tmp_path)
+    assert (again.words, again.df.tolist(), again.documents) == (("ramen",), [7], 11)
+    assert len(shared_vocabulary(None)) == 0
+    with pytest.raises(InputError, match="did not finish"):
+        shared_vocabulary(tmp_path / "elsewhere")
 
 
 def test_vocabulary_of_another_data_set_is_refused(tmp_path):
