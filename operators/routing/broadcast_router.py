@@ -7,7 +7,7 @@ import numpy as np
 
 from operators.operator import Bolt, Emitter, Epoch, Inputs, TaskContext
 from partitioners.columns import Csr
-from streams.batches import ObjectBatch, QueryBatch, batch_fields
+from streams.batches import OP_DELETE, ObjectBatch, QueryBatch, batch_fields
 from streams.errors import DeclarationError
 
 __all__ = ["BroadcastRouter"]
@@ -55,5 +55,7 @@ class BroadcastRouter(Bolt):
         for objects in inputs.batches("objects"):
             for task in range(n):
                 divided = self.broadcast == "queries" and n > 1
-                mine = objects.take(np.flatnonzero(objects.seq % n == task)) if divided else objects
+                # A deletion is for whoever has seen its object: that may be anybody.
+                ours = (objects.seq % n == task) | (objects.op == OP_DELETE)
+                mine = objects.take(np.flatnonzero(ours)) if divided else objects
                 emit.direct(task, mine, "objects")

@@ -11,7 +11,7 @@ from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.textual_summary import SUMMARY_FIELDS, TextualSummary, summary_changes
 from partitioners.columns import Csr
-from streams.batches import OP_REGISTER, ObjectBatch, QueryBatch, batch_fields
+from streams.batches import OP_REGISTER, OP_UPSERT, ObjectBatch, QueryBatch, batch_fields
 from streams.errors import DeclarationError
 
 __all__ = ["PlanRouter"]
@@ -85,12 +85,26 @@ class PlanRouter(Bolt):
         for queries in inputs.batches("queries"):
             self._route_queries(queries, emit)
         for objects in inputs.batches("objects"):
-            routes = self._schedule.route_objects(objects)
-            if self._summary is not None:
-                admitted = self._summary.admitted(objects, routes)
-                self._context.count("withheld", len(routes[1]) - len(admitted[1]))
-                routes = admitted
-            self._send(emit, "objects", objects, routes)
+            self._send(emit, "objects", objects, self._object_routes(objects))
+
+    def _object_routes(self, objects: ObjectBatch) -> Csr:
+        """Return where objects go; a deletion goes everywhere, as it does not say where its object was."""
+        present = objects.op == OP_UPSERT
+        if not present.all():
+            off, worker = self._object_routes(objects.take(np.flatnonzero(present)))
+            counts = np.full(len(objects), self._workers, np.int64)
+            counts[present] = np.diff(off)
+            whole = np.tile(np.arange(self._workers, dtype=np.int32), int(np.count_nonzero(~present)))
+            routed = np.empty(int(counts.sum()), np.int32)
+            by_place = np.repeat(present, counts)
+            routed[by_place], routed[~by_place] = worker, whole
+            return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32), routed
+        routes = self._schedule.route_objects(objects)
+        if self._summary is None:
+            return routes
+        admitted = self._summary.admitted(objects, routes)
+        self._context.count("withheld", len(routes[1]) - len(admitted[1]))
+        return admitted
 
     def _route_queries(self, queries: QueryBatch, emit: Emitter) -> None:
         registers = queries.op == OP_REGISTER

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streams.batches import OP_DELETE
 from streams.columns import Ids, Ints
 from streams.errors import did_you_mean
 from streams.files.faults import Faults, shown
@@ -38,7 +39,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObjectColumns:
-    """Objects of a block; the values of a row with a fault mean nothing."""
+    """Objects of a block; the values of a row with a fault mean nothing, and a deletion without a place is at NaN."""
 
     ids: Ids
     ts: Ints
@@ -82,7 +83,7 @@ def settle(
     faults.note(ids.bad, lambda row: f"id is {shown(ids.found(row))}, expected a string or an integer")
     faults.note(ts.missing, lambda _: "no ts")
     faults.note(ts.bad, lambda row: f"ts is {shown(ts.found(row))}, expected {TIME_EXPECTED}")
-    _check_location(at, space, faults)
+    _check_location(at, op.values == OP_DELETE, space, faults)
     faults.note(op.bad, lambda row: _unknown_operation(op.found(row)))
     keywords.note_faults(faults, limits.keywords)
     _check_length(ids.values, limits.id_bytes, faults)
@@ -106,20 +107,23 @@ def _unknown_operation(found: Any) -> str:
     return f"op is {shown(found)}, expected upsert or delete{near}"
 
 
-def _check_location(at: Location, space: Rect, faults: Faults) -> None:
-    faults.note(at.x.missing & at.y.missing, lambda _: "no location, expected x and y or lon and lat")
-    _check_coordinate(at.x, lambda row: "lon" if at.geographic[row] else "x", faults)
-    _check_coordinate(at.y, lambda row: "lat" if at.geographic[row] else "y", faults)
+def _check_location(at: Location, deletes: Flags, space: Rect, faults: Faults) -> None:
+    """Note what is wrong with places; a deletion needs none, but one that it has must be one."""
+    nowhere = at.x.missing & at.y.missing
+    needed = ~(nowhere & deletes)
+    faults.note(nowhere & needed, lambda _: "no location, expected x and y or lon and lat")
+    _check_coordinate(at.x, needed, lambda row: "lon" if at.geographic[row] else "x", faults)
+    _check_coordinate(at.y, needed, lambda row: "lat" if at.geographic[row] else "y", faults)
     x, y = at.x.values, at.y.values
     faults.note(
-        ~space.contains(x, y),
+        ~space.contains(x, y) & needed,
         lambda row: f"({float(x[row])!r}, {float(y[row])!r}) is outside the space {list(space.as_tuple())}",
     )
 
 
-def _check_coordinate(field: Field, name: Callable[[int], str], faults: Faults) -> None:
+def _check_coordinate(field: Field, needed: Flags, name: Callable[[int], str], faults: Faults) -> None:
     values = field.values
-    faults.note(field.missing, lambda row: f"no {name(row)}")
+    faults.note(field.missing & needed, lambda row: f"no {name(row)}")
     faults.note(field.bad, lambda row: f"{name(row)} is {shown(field.found(row))}, expected a number")
-    faults.note(np.isnan(values), lambda row: f"{name(row)} is NaN, expected a finite number")
+    faults.note(np.isnan(values) & needed, lambda row: f"{name(row)} is NaN, expected a finite number")
     faults.note(np.isinf(values), lambda row: f"{name(row)} is infinite, expected a finite number")

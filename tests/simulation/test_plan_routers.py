@@ -3,13 +3,16 @@
 import random
 
 import pytest
-from range_inputs import assert_exact, assert_exact_after_restart, write_inputs
+from operators_for_tests import Witness
+from range_inputs import assert_exact, assert_exact_after_restart, write_inputs, write_lines
 
 from partitioners.builders.registry import PARTITIONERS
 from partitioners.plans.plan import save
 from streams.errors import DeclarationError
 from topology import TopologyBuilder, run
+from topology.local_runtime import LocalRuntime
 from topology.planning import plan_of
+from topology.wiring import wire
 
 INDEXES = ("kag", "fast", "gi2", "brute")
 
@@ -101,3 +104,35 @@ def test_bad_requests_for_a_plan_are_refused_before_the_run(tmp_path, kind, plan
     """What cannot give a plan is found in the declaration."""
     with pytest.raises(DeclarationError, match=message):
         planned(*write_inputs(tmp_path, 1), kind, plan=plan)
+
+
+@pytest.mark.parametrize("router", [{}, {"textual_summary": True}, None])
+def test_deletions_go_to_every_evaluator(tmp_path, router):
+    """Whoever may know a deleted object is told, whatever the place and the keywords of the deletion, in input order."""
+    rng = random.Random(4)
+    records = [{"id": i, "ts": i, "x": rng.random(), "y": rng.random(), "text": "storm"} for i in range(30)]
+    deleted = {7: {"id": 2, "ts": 7, "op": "delete"}, 20: {"id": 3, "ts": 20, "x": 0.9, "y": 0.9, "op": "delete"}}
+    records = [deleted.get(i, record) for i, record in enumerate(records)]
+    partitioner = {} if router is None else {"partitioner": {"kind": "kd", "side": 16}}
+    builder = TopologyBuilder("planned", epoch={"objects": 9}, **partitioner)
+    builder.spout("objects", "object-file", path=write_lines(tmp_path / "o.jsonl", records), dynamic=True)
+    builder.spout("queries", "query-file", path=write_inputs(tmp_path, 1)[1])
+    if router is None:
+        bolt = builder.bolt("router", "broadcast-router", broadcast="queries")
+    else:
+        bolt = builder.bolt("router", "plan-router", **router)
+    bolt.shuffle("objects", "objects").shuffle("queries", "queries")
+    builder.bolt("evaluator", Witness, parallelism=3).direct("router", "objects").direct("router", "queries")
+    topology = builder.build()
+    seen = {}
+
+    def on_report(report):
+        for output in report.outputs:
+            seen.setdefault(report.task, []).extend(seq for seq, _ in output["objects"])
+
+    LocalRuntime(wire(topology, plan_of(topology)), on_report=on_report).run()
+    assert len(seen) == 3
+    for found in seen.values():
+        assert {7, 20} <= set(found)
+        assert found == sorted(found)
+    assert sum(map(len, seen.values())) <= 28 + 2 * 3

@@ -462,3 +462,32 @@ def test_a_huge_line_is_measured_but_not_held(tmp_path, ending):
     assert rejects(chunks)[0][1].endswith(f" of {96 << 20} bytes, longer than the limit of {1 << 20}")
     assert sum(len(chunk.batch) for chunk in chunks) == 1
     assert peak < 48 << 20
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_deletions_need_no_place_and_no_keywords(tmp_path, kind):
+    """A deletion with an id and a time only is accepted, at NaN; half a place is rejected, and an upsert needs a whole one."""
+    path = tmp_path / f"o.{kind}"
+    rows = [("a", 1.0, 2.0, None), ("a", None, None, "delete"), ("b", 1.0, None, "delete"), ("c", None, None, None)]
+    if kind == "jsonl":
+        records = [dict(zip(("id", "x", "y", "op"), row, strict=True)) | {"ts": 0} for row in rows]
+        lines(path, *({key: value for key, value in record.items() if value is not None} for record in records))
+    elif kind == "csv":
+        texts = [",".join("" if value is None else str(value) for value in row) for row in rows]
+        path.write_text("id,x,y,op,ts,text\n" + "".join(f"{text},0,\n" for text in texts))
+    else:
+        names, x, y, op = map(list, zip(*rows, strict=True))
+        words = pa.array([None] * 4, pa.list_(pa.string()))
+        parquet(
+            path, id=names, ts=[0] * 4, x=pa.array(x, pa.float64()), y=pa.array(y, pa.float64()), op=op, keywords=words
+        )
+    batch = whole_batch(read(path))
+    assert batch.ids.to_list() == ["a", "a"]
+    assert batch.op.tolist() == [OP_UPSERT, OP_DELETE]
+    assert math.isnan(batch.x[1])
+    assert math.isnan(batch.y[1])
+    assert keywords(batch)[1] == []
+    assert [reason for _, reason in rejects(read(path))] == ["no y", "no location, expected x and y or lon and lat"]
+    assert rejects(read(path, dynamic=False))[0][1].startswith(
+        'op is "delete", but the objects of this topology have no state'
+    )
