@@ -438,6 +438,34 @@ def test_index_keeps_what_is_rare_when_its_tables_grow_and_are_rebuilt(name, eag
 
 
 @every_index
+@pytest.mark.parametrize("side", [1, -1])
+def test_index_finds_circles_across_the_date_line(name, side):
+    """A circle beside the date line has the objects behind it, from the east and from the west."""
+    index = made(name, "haversine")
+    index.insert(query_batch([PlainQuery(1, REGION_CIRCLE, (side * 179.9, 10.0, 20_000.0, 0.0))]))
+    near = [PlainObject(-side * 179.95, 10.0), PlainObject(side * 179.95, 10.0), PlainObject(-side * 179.0, 10.0)]
+    assert pairs_of(index.match(object_batch(near))) == [(0, 1), (1, 1)]
+
+
+@every_index
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("quanta", [1, 2, 100])
+def test_index_finds_queries_that_barely_reach_into_the_next_cell(name, axis, quanta):
+    """A query begins in the last quantum of a cell, the object is on its far edge: as far as the cell's queries reach."""
+    space = SPACES["euclidean"]
+    low, size = (space.min_x, space.min_y)[axis], (space.max_x - space.min_x, space.max_y - space.min_y)[axis]
+    for cell in (4096, 8192, 32768):
+        index = made(name)
+        first, last = (low + (cell - 1 + 0.5) / 65536 * size, low + (cell - 1 + quanta + 0.5) / 65536 * size)
+        other = (space.min_x + space.max_x) / 2 + 0.01, (space.min_y + space.max_y) / 2 + 0.01
+        corner = [other[0], other[1], other[0], other[1]]
+        corner[axis], corner[2 + axis] = first, last
+        index.insert(query_batch([rect(n, *corner, [1]) for n in range(40)]))
+        at = (last, other[1]) if axis == 0 else (other[0], last)
+        assert len(index.match(object_batch([PlainObject(*at, frozenset([1]))]))) == 40
+
+
+@every_index
 def test_index_never_moves_an_end_up(name):
     """Of several ends the lowest stays, whatever the order in which they come."""
     index = made(name)

@@ -111,7 +111,8 @@ def test_hostile_states_are_refused_or_values(raw):
         state = unpack_state(raw)
     except CodecError:
         return
-    repr(state)
+    saved = pack_state(state)
+    assert pack_state(unpack_state(saved)) == saved
 
 
 def bomb(levels, announced):

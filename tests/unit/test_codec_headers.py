@@ -105,3 +105,14 @@ def test_batch_of_other_columns_is_not_encoded(wrong, message):
     """A sender hears of a column that its type of batch does not have, and nothing leaves."""
     with pytest.raises(CodecError, match=message):
         encode([("s", dataclasses.replace(objects(), **wrong))])
+
+
+@pytest.mark.parametrize("first", [-1, 1])
+def test_offsets_that_do_not_begin_at_the_start_are_refused(first):
+    """Offsets are followed without checks later on: rows that begin before or behind the first value are no rows."""
+    off = np.array([first, 1, 3], np.int32)
+    with pytest.raises(CodecError, match="'kw_off' has offsets that do not fit its 3 values"):
+        decode(b"".join(map(bytes, encode([("s", dataclasses.replace(objects(), kw_off=off))]))))
+    head, _, *rest = encode([("s", TupleBatch(("name",), (Ids.of(["x", "yz"]),)))])
+    with pytest.raises(CodecError, match="'name' has offsets that do not fit its 3 values"):
+        decode(b"".join(map(bytes, [head, off.tobytes(), *rest])))

@@ -93,3 +93,12 @@ def test_bounds_of_rectangles_and_of_no_region():
     kind = np.array([REGION_RECT, REGION_NONE], np.uint8)
     bounds = region_bounds(kind, np.array([[1.0, 2.0, 3.0, 4.0], [9.0, 9.0, 0.0, 0.0]]), Rect(0, 0, 10, 10))
     assert np.transpose(bounds).tolist() == [[1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 10.0, 10.0]]
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_bounds_of_a_circle_at_the_date_line_span_all_longitudes(side):
+    """Seen from the east or from the west, what lies behind the date line is within the bounds."""
+    shape = np.array([[side * 179.9, 0.0, 20_000.0, 0.0]])
+    low, _, high, _ = region_bounds(np.array([REGION_CIRCLE], np.uint8), shape, GLOBE, "haversine")
+    assert low[0] <= -179.95
+    assert high[0] >= 179.95

@@ -1,5 +1,9 @@
 """KAG's grids: they follow the number of postings, and their blocks are used again."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -142,3 +146,30 @@ def test_words_beyond_the_exact_tags_are_verified():
     found = pairs_of(index.match(object_batch(objects)))
     assert [pair for pair in found if pair[1] >= 2_000_000] == [(i, number) for i, (number, _) in enumerate(pairs)]
     assert len(found) == 7 + 3
+
+
+SMALL_BUFFER = """
+import numpy as np
+from benchmarks.synthetic_stream import registrations
+from operators.indexes import make_range_index
+from operators.indexes.range import kag, kag_probe
+from range_model import PlainObject, object_batch
+from streams.geometry import Rect
+
+kag.RUNS = kag_probe.RUNS = 8
+kag_probe.MOST_ROWS = 1  # each word here has one short list, which is one run
+index = make_range_index("kag", Rect(0.0, 0.0, 1.0, 1.0))
+shape = np.tile([0.25, 0.25, 0.5, 0.5], (50, 1))
+index.insert(registrations(np.arange(50), shape, np.arange(51, dtype=np.int32), np.arange(50)))
+found = index.match(object_batch([PlainObject(0.3, 0.3, frozenset(range(50)))] * 2))
+assert sorted(found.number.tolist()) == sorted([*range(50), *range(50)]), found
+"""
+
+
+def test_runs_are_settled_before_their_buffer_is_full():
+    """Objects of more words than the buffer of runs has room for find all queries, with no write beyond its end."""
+    folder = Path(__file__).parents[1]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": f"{folder.parent}{os.pathsep}{folder}"}
+    command = [sys.executable, "-c", SMALL_BUFFER]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stderr

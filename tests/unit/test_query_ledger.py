@@ -46,14 +46,14 @@ steps = st.lists(
 )
 
 
-@given(steps, st.integers(0, 30))
-def test_ledger_goes_on_from_a_snapshot(operations, at):
-    """A ledger restored from its snapshot, through msgpack, answers as the one that was never stopped."""
-    whole, ledger, ts = QueryLedger(), QueryLedger(), 0
+@given(steps, st.integers(0, 30), st.integers(1, 4))
+def test_ledger_goes_on_from_a_snapshot(operations, at, limit):
+    """A ledger restored from its snapshot, through msgpack, answers as the one that was never stopped, full or not."""
+    whole, ledger, ts = QueryLedger(limit), QueryLedger(limit), 0
     for number, (registers, name, pause, ttl) in enumerate(operations):
         if number == at:
             state = msgpack.unpackb(msgpack.packb(ledger.snapshot()))
-            ledger = QueryLedger()
+            ledger = QueryLedger(limit)
             ledger.restore(state)
         ts += pause
         end = FOREVER if ttl is None else ts + ttl
@@ -61,3 +61,14 @@ def test_ledger_goes_on_from_a_snapshot(operations, at):
             assert ledger.register(name, number, ts, end) == whole.register(name, number, ts, end)
         else:
             assert ledger.unregister(name, ts) == whole.unregister(name, ts)
+
+
+def test_restored_ledger_makes_room_for_what_it_may_take():
+    """A ledger that was full of ended queries when it was saved takes new ones afterwards."""
+    ledger = QueryLedger(limit=2)
+    for name in (1, 2):
+        assert ledger.register(name, name, 0, 5) is None
+    restored = QueryLedger(limit=2)
+    restored.restore(ledger.snapshot())
+    assert restored.register(3, 3, 4, 9) == "2 queries live already, which is the limit (topology.limits.live_queries)"
+    assert restored.register(3, 3, 5, 9) is None

@@ -63,6 +63,20 @@ def test_ledger_tells_who_lives_at_each_time():
     assert numbers.tolist() == [1, 2, 1, 2]
 
 
+@pytest.mark.parametrize("late", [2**31 - 2, 2**31 - 1, 2**31])
+def test_ledger_keeps_an_end_at_the_border_of_its_codes(late):
+    """The largest code stands for no end at all; an end exactly there is still an end, given at once or later."""
+    for begins in (0, 1_000):
+        ledger, slots = admitted([1], ts=begins, end=begins + late)
+        assert ledger.ends_of(slots).tolist() == [begins + late]
+        ledger, slots = admitted([1], ts=begins)
+        ledger.set_ends(slots, np.array([begins + late]))
+        assert ledger.ends_of(slots).tolist() == [begins + late]
+        times = np.array([begins + late - 1, begins + late])
+        found, _ = ledger.living(np.arange(3), np.tile(slots, 2), times)
+        assert np.diff(found).tolist() == [1, 0]
+
+
 def test_words_are_numbered_counted_and_freed():
     """A word keeps its number while it is used and gives it back with its last use."""
     words = Words()
@@ -110,3 +124,15 @@ def test_expiry_names_every_query_that_has_ended():
         ledger.withdraw(np.array(sorted(due), np.int64))
         gone |= due
     assert len(gone) > 5000
+
+
+def test_expiry_names_a_late_query_that_ends_with_the_horizon():
+    """What comes later and ends exactly where the waiting ones end is named with them."""
+    ledger, expiry = Ledger(), Expiry()
+    ends = np.array([10, 20])
+    ledger.admit(np.array([1, 2]), np.zeros(2, np.int64), ends)
+    expiry.note(np.array([1, 2]), ends)
+    assert expiry.ended(10, ledger).tolist() == [1]
+    ledger.admit(np.array([3]), np.array([5]), np.array([20]))
+    expiry.note(np.array([3]), np.array([20]))
+    assert sorted(expiry.ended(20, ledger).tolist()) == [2, 3]
