@@ -27,8 +27,8 @@ from streams.batches import MatchBatch
 from streams.columns import Ids
 from streams.errors import InputError
 from streams.files.object_files import ObjectChunk, read_objects
+from streams.files.open_queries import OpenQueries
 from streams.files.query_files import read_queries
-from streams.files.query_ledger import QueryLedger
 from streams.files.query_records import QueryRules, read_query
 from streams.files.result_lines import result_lines
 from streams.geometry import Rect
@@ -254,7 +254,7 @@ def _queries(folder: Path, sizes: _Sizes, seed: int) -> tuple[float, float]:
     space = Rect(0, 0, 1, 1)
 
     def columns() -> int:
-        chunks = read_queries(path, space=space, encoder=Encoder(), ledger=QueryLedger())
+        chunks = read_queries(path, space=space, encoder=Encoder(), open_queries=OpenQueries())
         return sum(len(chunk.batch) for chunk in chunks)
 
     def records() -> int:

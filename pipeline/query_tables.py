@@ -109,7 +109,7 @@ def _columns(
     """Read lines to a batch of `QUERY_DDL`."""
     rules = QueryRules(reading.space, reading.metric, DEFAULT_LIMITS.keywords)
     read = json_queries(_block(lines), rules, encoder, DEFAULT_LIMITS.line_bytes)
-    rejected = sorted(read.faults.reasons)
+    rejected = sorted(read.objections.reasons)
     batch = read.batch.take(np.flatnonzero(read.batch.op == OP_REGISTER))
     good = _registrations(batch, reading, initial)
     good["number"] = pa.array(number[batch.number])
@@ -120,7 +120,7 @@ def _columns(
         bad = pa.table(
             {
                 "number": pa.array(number[rejected]),
-                "reason": pa.array([read.faults.reasons[row] for row in rejected], pa.string()),
+                "reason": pa.array([read.objections.reasons[row] for row in rejected], pa.string()),
             }
         )
         made = pa.concat_tables([made, bad], promote_options="default")

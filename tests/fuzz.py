@@ -48,8 +48,8 @@ def targets():
     from streams.codec import decode, encode
     from streams.columns import Ids
     from streams.files.object_files import read_objects
+    from streams.files.open_queries import OpenQueries
     from streams.files.query_files import read_queries
-    from streams.files.query_ledger import QueryLedger
     from streams.files.read_limits import ReadLimits
     from streams.geometry import Rect
     from streams.state import pack_state, unpack_state
@@ -71,7 +71,9 @@ def targets():
     def queries(data):
         path = folder / "any.jsonl"
         path.write_bytes(data)
-        list(read_queries(path, space=space, encoder=Encoder(), ledger=QueryLedger(), limits=limits, chunk_rows=7))
+        list(
+            read_queries(path, space=space, encoder=Encoder(), open_queries=OpenQueries(), limits=limits, chunk_rows=7)
+        )
 
     def topologies(data):
         parse_topology(data.decode(errors="replace"), base=CONF, source="any.toml")

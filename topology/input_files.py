@@ -6,9 +6,9 @@ from typing import Any
 
 from operators.spouts.injected_input import InjectedQueries, injected_objects
 from streams.files.object_files import read_objects
+from streams.files.open_queries import OpenQueries
 from streams.files.prepared import shared_vocabulary
 from streams.files.query_files import read_queries
-from streams.files.query_ledger import QueryLedger
 from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of
 from topology.declaration import Topology
@@ -40,7 +40,7 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
             space=settings.space,
             metric=settings.metric,
             encoder=Encoder(encoder.vocabulary, remember=limits.words),
-            ledger=QueryLedger(limits.live_queries),
+            open_queries=OpenQueries(limits.live_queries),
             answers=answers_of(topology) or None,
             limits=limits,
         )

@@ -21,8 +21,8 @@ from operators.spouts.read_ahead import ReadAhead, merge_shares
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
 from streams.errors import InputError
 from streams.files.object_files import read_objects
+from streams.files.open_queries import OpenQueries
 from streams.files.query_files import read_queries
-from streams.files.query_ledger import QueryLedger
 from streams.vocabulary import Encoder
 
 __all__ = ["ObjectFileSpout", "QueryFileSpout"]
@@ -223,7 +223,7 @@ class QueryFileSpout(_FileSpout):
         """Open the files."""
         self._context = context
         self._encoder = Encoder(context.word_statistics, remember=context.limits.words)
-        self._ledger = QueryLedger(context.limits.live_queries)
+        self._open = OpenQueries(context.limits.live_queries)
         self._paced = bool(context.targets.get("clock"))
         self._named = bool(context.targets.get("names"))
         self._ahead = ReadAhead(iter(self._injected()), QueryBatch.empty())
@@ -232,21 +232,21 @@ class QueryFileSpout(_FileSpout):
         """Return the reader with injected queries merged in."""
         context = self._context
         self._merged = InjectedQueries(
-            lambda: self._chunks(self._ledger, skip, watermark),
-            lambda: self._chunks(QueryLedger(context.limits.live_queries)),
+            lambda: self._chunks(self._open, skip, watermark),
+            lambda: self._chunks(OpenQueries(context.limits.live_queries)),
             context.injections,
             context.space,
             taken,
         )
         return self._merged
 
-    def _chunks(self, ledger: QueryLedger, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
+    def _chunks(self, open_queries: OpenQueries, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
         return read_queries(
             _paths(self.path),
             space=self._context.space,
             metric=self._context.metric,
             encoder=self._encoder,
-            ledger=ledger,
+            open_queries=open_queries,
             answers=self._context.answers or None,
             chunk_rows=min(max(self._context.epoch_queries, SMALLEST_CHUNK), LARGEST_CHUNK),
             skip=skip,
@@ -292,13 +292,13 @@ class QueryFileSpout(_FileSpout):
 
     def snapshot(self) -> State:
         """Return the position in the files, what was read ahead, and the ids that are taken."""
-        return {**super().snapshot(), "ledger": self._ledger.snapshot(), "injected": self._merged.taken}
+        return {**super().snapshot(), "open_queries": self._open.snapshot(), "injected": self._merged.taken}
 
     def restore(self, state: State) -> None:
         """Go on behind what was read."""
         self._check_sizes(state["sizes"])
         ahead = state["ahead"]
-        self._ledger.restore(state["ledger"])
+        self._open.restore(state["open_queries"])
         merged = self._injected(ahead["records"], ahead["watermark"], state["injected"])
         self._ahead = ReadAhead(iter(merged), QueryBatch.empty())
         self._ahead.restore(ahead)

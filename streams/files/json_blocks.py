@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.json
 from numpy.typing import NDArray
 
-from streams.files.faults import shown
 from streams.files.file_blocks import RecordBlock
+from streams.files.objections import shown
 from streams.files.record_kernels import deepest_bracket, plain_lines
 
 __all__ = [

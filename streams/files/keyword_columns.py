@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streams.columns import Ints, Offsets, csr_concat, csr_take
-from streams.files.faults import Faults
+from streams.files.objections import Objections
 from streams.tokens import tokenise
 from streams.vocabulary import Encoder
 from streams.word_table import distinct_rows
@@ -90,19 +90,19 @@ class KeywordColumns:
             source[column.is_valid().to_numpy(zero_copy_only=False)] += place * self.rows
         return csr_take(*csr_concat([ragged for _, ragged in parts]), source)
 
-    def note_faults(self, faults: Faults, most: int) -> None:
+    def note_objections(self, objections: Objections, most: int) -> None:
         """Note the rows with a null or a negative id among their keywords, and those with too many."""
         if self.lists is not None and (empty := self.lists.flatten()).null_count:
-            faults.note(_rows_with(self.lists, empty.is_null()), lambda _: "keywords has a null among its words")
+            objections.note(_rows_with(self.lists, empty.is_null()), lambda _: "keywords has a null among its words")
         if self.ids is not None:
             unusable = pc.less(self.ids.flatten(), 0).fill_null(True)
             if pc.any(unusable, min_count=0).as_py():
-                faults.note(_rows_with(self.ids, unusable), lambda _: "keyword_ids has a null or a negative id")
+                objections.note(_rows_with(self.ids, unusable), lambda _: "keyword_ids has a null or a negative id")
         for column, _, count in self._present():
-            many = np.flatnonzero(_may_exceed(column, most) & ~faults.bad)
+            many = np.flatnonzero(_may_exceed(column, most) & ~objections.bad)
             for row in many.tolist():
                 if (found := count(column[row].as_py())) > most:
-                    faults.note_row(row, f"{found} keywords, more than the limit of {most}")
+                    objections.note_row(row, f"{found} keywords, more than the limit of {most}")
 
 
 def _encode_ids(column: Any) -> Ragged:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from streams.batches import OP_DELETE
 from streams.columns import Ids, Ints
 from streams.errors import did_you_mean
-from streams.files.faults import Faults, shown
 from streams.files.file_blocks import ReadLimits
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_fields import OPERATIONS, Field
+from streams.files.objections import Objections, shown
 from streams.geometry import Rect
 from streams.timestamps import TIME_EXPECTED
 
@@ -39,7 +39,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObjectColumns:
-    """Objects of a block; the values of a row with a fault mean nothing, and a deletion without a place is at NaN."""
+    """Objects of a block; the values of a row with an objection mean nothing, and a deletion without a place is at NaN."""
 
     ids: Ids
     ts: Ints
@@ -47,7 +47,7 @@ class ObjectColumns:
     y: Floats
     op: NDArray[np.uint8]
     keywords: KeywordColumns
-    faults: Faults
+    objections: Objections
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -64,7 +64,7 @@ class ObjectColumns:
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.op for part in parts]),
             KeywordColumns.concat([part.keywords for part in parts]),
-            Faults.concat([part.faults for part in parts]),
+            Objections.concat([part.objections for part in parts]),
         )
 
 
@@ -76,30 +76,30 @@ def settle(
     keywords: KeywordColumns,
     space: Rect,
     limits: ReadLimits,
-    faults: Faults,
+    objections: Objections,
 ) -> ObjectColumns:
     """Check all columns of a block, field by field; the first thing that is wrong with a record is its reason."""
-    faults.note(ids.missing, lambda _: "no id")
-    faults.note(ids.bad, lambda row: f"id is {shown(ids.found(row))}, expected a string or an integer")
-    faults.note(ts.missing, lambda _: "no ts")
-    faults.note(ts.bad, lambda row: f"ts is {shown(ts.found(row))}, expected {TIME_EXPECTED}")
-    _check_location(at, op.values == OP_DELETE, space, faults)
-    faults.note(op.bad, lambda row: _unknown_operation(op.found(row)))
-    keywords.note_faults(faults, limits.keywords)
-    _check_length(ids.values, limits.id_bytes, faults)
-    return ObjectColumns(ids.values, ts.values, at.x.values, at.y.values, op.values, keywords, faults)
+    objections.note(ids.missing, lambda _: "no id")
+    objections.note(ids.bad, lambda row: f"id is {shown(ids.found(row))}, expected a string or an integer")
+    objections.note(ts.missing, lambda _: "no ts")
+    objections.note(ts.bad, lambda row: f"ts is {shown(ts.found(row))}, expected {TIME_EXPECTED}")
+    _check_location(at, op.values == OP_DELETE, space, objections)
+    objections.note(op.bad, lambda row: _unknown_operation(op.found(row)))
+    keywords.note_objections(objections, limits.keywords)
+    _check_length(ids.values, limits.id_bytes, objections)
+    return ObjectColumns(ids.values, ts.values, at.x.values, at.y.values, op.values, keywords, objections)
 
 
-def _check_length(ids: Ids, most: int, faults: Faults) -> None:
+def _check_length(ids: Ids, most: int, objections: Objections) -> None:
     """Note the ids that are too long; where ids of both kinds are kept as JSON, what counts is the id itself."""
     if ids.kind == "int":
         return
     sizes = pc.binary_length(ids.values).to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero((sizes > most) & ~faults.bad).tolist():
+    for row in np.flatnonzero((sizes > most) & ~objections.bad).tolist():
         text = ids.values[row].as_py()
         found = len(json.loads(text).encode()) if ids.kind == "json" and text.startswith('"') else int(sizes[row])
         if found > most:
-            faults.note_row(row, f"an id of {found} bytes, longer than the limit of {most}")
+            objections.note_row(row, f"an id of {found} bytes, longer than the limit of {most}")
 
 
 def _unknown_operation(found: Any) -> str:
@@ -107,23 +107,23 @@ def _unknown_operation(found: Any) -> str:
     return f"op is {shown(found)}, expected upsert or delete{near}"
 
 
-def _check_location(at: Location, deletes: Flags, space: Rect, faults: Faults) -> None:
+def _check_location(at: Location, deletes: Flags, space: Rect, objections: Objections) -> None:
     """Note what is wrong with places; a deletion needs none, but one that it has must be one."""
     nowhere = at.x.missing & at.y.missing
     needed = ~(nowhere & deletes)
-    faults.note(nowhere & needed, lambda _: "no location, expected x and y or lon and lat")
-    _check_coordinate(at.x, needed, lambda row: "lon" if at.geographic[row] else "x", faults)
-    _check_coordinate(at.y, needed, lambda row: "lat" if at.geographic[row] else "y", faults)
+    objections.note(nowhere & needed, lambda _: "no location, expected x and y or lon and lat")
+    _check_coordinate(at.x, needed, lambda row: "lon" if at.geographic[row] else "x", objections)
+    _check_coordinate(at.y, needed, lambda row: "lat" if at.geographic[row] else "y", objections)
     x, y = at.x.values, at.y.values
-    faults.note(
+    objections.note(
         ~space.contains(x, y) & needed,
         lambda row: f"({float(x[row])!r}, {float(y[row])!r}) is outside the space {list(space.as_tuple())}",
     )
 
 
-def _check_coordinate(field: Field, needed: Flags, name: Callable[[int], str], faults: Faults) -> None:
+def _check_coordinate(field: Field, needed: Flags, name: Callable[[int], str], objections: Objections) -> None:
     values = field.values
-    faults.note(field.missing & needed, lambda row: f"no {name(row)}")
-    faults.note(field.bad, lambda row: f"{name(row)} is {shown(field.found(row))}, expected a number")
-    faults.note(np.isnan(values) & needed, lambda row: f"{name(row)} is NaN, expected a finite number")
-    faults.note(np.isinf(values), lambda row: f"{name(row)} is infinite, expected a finite number")
+    objections.note(field.missing & needed, lambda row: f"no {name(row)}")
+    objections.note(field.bad, lambda row: f"{name(row)} is {shown(field.found(row))}, expected a number")
+    objections.note(np.isnan(values) & needed, lambda row: f"{name(row)} is NaN, expected a finite number")
+    objections.note(np.isinf(values), lambda row: f"{name(row)} is infinite, expected a finite number")

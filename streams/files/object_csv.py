@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streams.errors import InputError, listed
-from streams.files.faults import Faults
 from streams.files.field_texts import cut_texts
 from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
 from streams.files.object_fields import number_texts, operation_field, time_field, written_ids
 from streams.files.object_tables import TableColumns, find_columns
+from streams.files.objections import Objections
 from streams.files.record_kernels import cut_fields
 from streams.geometry import Rect
 
@@ -59,8 +59,8 @@ def _names(header: str) -> tuple[str, ...] | None:
 def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: ReadLimits) -> ObjectColumns:
     """Read a block of records."""
     rows = len(block)
-    faults = Faults(rows)
-    texts = dict(zip(header.used.names, _columns(block, header, limits, faults), strict=True))
+    objections = Objections(rows)
+    texts = dict(zip(header.used.names, _columns(block, header, limits, objections), strict=True))
     geographic = np.full(rows, header.used.x == "lon")
     words = texts.get("keywords")
     return settle(
@@ -73,7 +73,7 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
             lists=None if words is None else pc.utf8_split_whitespace(_or_null(words)),
             texts=texts.get("text"),
         ),
-        space, limits, faults,
+        space, limits, objections,
     )  # fmt: skip
 
 
@@ -83,8 +83,8 @@ def _or_null(texts: Any) -> Any:
     return pc.if_else(empty, pa.scalar(None, pa.string()), texts) if pc.any(empty, min_count=0).as_py() else texts
 
 
-def _columns(block: RecordBlock, header: CsvHeader, limits: ReadLimits, faults: Faults) -> list[Any]:
-    """Cut the records and return the used columns as Arrow strings; a record with a fault is empty."""
+def _columns(block: RecordBlock, header: CsvHeader, limits: ReadLimits, objections: Objections) -> list[Any]:
+    """Cut the records and return the used columns as Arrow strings; a record with an objection is empty."""
     rows = len(block)
     slot_of = np.full(len(header.columns), -1, np.int64)
     for slot, name in enumerate(header.used.names):
@@ -93,15 +93,15 @@ def _columns(block: RecordBlock, header: CsvHeader, limits: ReadLimits, faults: 
     begins, ends, written = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.uint8)
     counts = np.zeros(rows, np.int64)
     cut_fields(block.data, block.start, block.stop, slot_of, begins, ends, written, counts)
-    faults.note(
+    objections.note(
         block.too_long, lambda row: f"a record of {block.size[row]} bytes, longer than the limit of {limits.line_bytes}"
     )
-    faults.note(_last(rows, block.unclosed), lambda _: "a quote is opened and not closed before the file ends")
-    faults.note(block.not_utf8(), lambda _: "not UTF-8")
+    objections.note(_last(rows, block.unclosed), lambda _: "a quote is opened and not closed before the file ends")
+    objections.note(block.not_utf8(), lambda _: "not UTF-8")
     expected, named = len(header.columns), listed(header.columns)
-    faults.note(counts != expected, lambda row: f"{counts[row]} fields, expected {expected} ({named})")
-    ends[:, faults.bad] = begins[:, faults.bad]
-    written[:, faults.bad] = 0
+    objections.note(counts != expected, lambda row: f"{counts[row]} fields, expected {expected} ({named})")
+    ends[:, objections.bad] = begins[:, objections.bad]
+    written[:, objections.bad] = 0
     return [cut_texts(block.data, *field) for field in zip(begins, ends, written, strict=True)]
 
 

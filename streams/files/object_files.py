@@ -118,7 +118,7 @@ def _read(
         for stretch in _stretches(path, rows, max(skip - record, 0), space, limits):
             if stretch.columns is not None:
                 if not dynamic:
-                    stretch.columns.faults.note(stretch.columns.op == OP_DELETE, lambda _row: _NOT_DYNAMIC)
+                    stretch.columns.objections.note(stretch.columns.op == OP_DELETE, lambda _row: _NOT_DYNAMIC)
                 watermark = _reject_late(stretch.columns, watermark)
                 chunk = _chunk(stretch.path, stretch.columns, stretch.line, (record, first), share, encoder)
                 first += len(chunk.batch)
@@ -152,7 +152,7 @@ def _stretches(path: str, rows: int, skip: int, space: Rect, limits: ReadLimits)
 
 def _reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
     """Note the objects that are older than an accepted one before them; return the new watermark."""
-    good = np.flatnonzero(~columns.faults.bad)
+    good = np.flatnonzero(~columns.objections.bad)
     if len(good) == 0:
         return watermark
     ts = columns.ts[good]
@@ -162,7 +162,7 @@ def _reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
     if late.any():
         before = np.zeros(len(columns), np.int64)
         before[good] = latest
-        columns.faults.note(
+        columns.objections.note(
             late,
             lambda row: (
                 f"ts {columns.ts[row]} is older than {before[row]}, which came before; expected non-decreasing ts"
@@ -178,10 +178,10 @@ def _chunk(
     index, readers = share
     record = np.arange(place[0], place[0] + len(columns))
     owned = (record // SHARE_RUN) % readers == index
-    faults = columns.faults
-    rejected = [row for row in sorted(faults.reasons) if owned[row]]
-    rejects = RejectBatch.of(path, line[rejected].tolist(), [faults.reasons[row] for row in rejected])
-    rows = np.flatnonzero(~faults.bad)
+    objections = columns.objections
+    rejected = [row for row in sorted(objections.reasons) if owned[row]]
+    rejects = RejectBatch.of(path, line[rejected].tolist(), [objections.reasons[row] for row in rejected])
+    rows = np.flatnonzero(~objections.bad)
     mine = owned[rows]
     off, kw = _encoded(columns, rows, mine, encoder)
     whole = len(rows) == len(columns)

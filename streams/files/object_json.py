@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streams.files.faults import Faults, shown
 from streams.files.file_blocks import ReadLimits, RecordBlock
 from streams.files.json_blocks import Repeated, first_types, is_unicode, load_line, parse_run, parse_runs
 from streams.files.keyword_columns import KeywordColumns
@@ -20,6 +19,7 @@ from streams.files.object_fields import (
     time_field,
     time_values,
 )
+from streams.files.objections import Objections, shown
 from streams.geometry import Rect
 
 __all__ = ["json_objects"]
@@ -55,36 +55,36 @@ def _fast(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLi
         Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(column["op"], len(plain)),
         KeywordColumns.of(len(plain), column["keyword_ids"], column["keywords"], column["text"]),
-        space, limits, Faults(len(plain)),
+        space, limits, Objections(len(plain)),
     )  # fmt: skip
 
 
 def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLimits) -> ObjectColumns:
     rows = stop - first
-    faults = Faults(rows)
+    objections = Objections(rows)
     records: list[dict[str, Any]] = []
     for row in range(rows):
         if block.too_long[first + row]:
             size = block.size[first + row]
-            faults.note_row(row, f"a line of {size} bytes, longer than the limit of {limits.line_bytes}")
+            objections.note_row(row, f"a line of {size} bytes, longer than the limit of {limits.line_bytes}")
             records.append({})
             continue
         record = load_line(block.record(first + row))
         if isinstance(record, str):
-            faults.note_row(row, record)
+            objections.note_row(row, record)
             record = {}
         elif isinstance(record, Repeated) and (twice := record.fields & _SCHEMA.keys()):
-            faults.note_row(row, f"field '{min(twice)}' is given more than once")
+            objections.note_row(row, f"field '{min(twice)}' is given more than once")
         records.append({name: record[name] for name in _SCHEMA if name in record})  # the rest may be large
 
     def values(name: str) -> list[Any]:
         return [record.get(name) for record in records]
 
     plain = np.array([r.get("x") is not None or r.get("y") is not None for r in records], np.bool_)
-    operations = [_text(faults, row, "op", value) for row, value in enumerate(values("op"))]
-    ids = [_list(faults, row, "keyword_ids", value) for row, value in enumerate(values("keyword_ids"))]
-    words = [_list(faults, row, "keywords", value) for row, value in enumerate(values("keywords"))]
-    texts = [_text(faults, row, "text", value) for row, value in enumerate(values("text"))]
+    operations = [_text(objections, row, "op", value) for row, value in enumerate(values("op"))]
+    ids = [_list(objections, row, "keyword_ids", value) for row, value in enumerate(values("keyword_ids"))]
+    words = [_list(objections, row, "keywords", value) for row, value in enumerate(values("keywords"))]
+    texts = [_text(objections, row, "text", value) for row, value in enumerate(values("text"))]
     return settle(
         id_values(values("id"), is_unicode),
         time_values(values("ts")),
@@ -97,30 +97,30 @@ def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadL
         KeywordColumns.of(
             rows, pa.array(ids, _SCHEMA["keyword_ids"]), pa.array(words, _SCHEMA["keywords"]), pa.array(texts, pa.string())
         ),
-        space, limits, faults,
+        space, limits, objections,
     )  # fmt: skip
 
 
-def _text(faults: Faults, row: int, name: str, value: Any) -> str | None:
+def _text(objections: Objections, row: int, name: str, value: Any) -> str | None:
     """Return a string or nothing; note anything else."""
     if value is None or (isinstance(value, str) and is_unicode(value)):
         return value
-    faults.note_row(row, f"{name} is {shown(value)}, expected a string")
+    objections.note_row(row, f"{name} is {shown(value)}, expected a string")
     return None
 
 
-def _list(faults: Faults, row: int, name: str, value: Any) -> list[Any] | None:
+def _list(objections: Objections, row: int, name: str, value: Any) -> list[Any] | None:
     """Return a list of words or of ids (with nulls, which are judged later) or nothing; note anything else."""
     if value is None:
         return None
     what = "an array of strings" if name == "keywords" else "an array of integers"
     if not isinstance(value, list):
-        faults.note_row(row, f"{name} is {shown(value)}, expected {what}")
+        objections.note_row(row, f"{name} is {shown(value)}, expected {what}")
         return None
     for place, item in enumerate(value):
         word = name == "keywords" and isinstance(item, str) and is_unicode(item)
         number = name == "keyword_ids" and type(item) is int and item in _INT64
         if item is not None and not word and not number:
-            faults.note_row(row, f"{name}[{place}] is {shown(item)}, expected {what}")
+            objections.note_row(row, f"{name}[{place}] is {shown(item)}, expected {what}")
             return None
     return value

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 
 from streams.columns import Ints
 from streams.errors import InputError
-from streams.files.faults import Faults
 from streams.files.file_blocks import ReadLimits, check_readable, is_utf8
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
 from streams.files.object_fields import id_field, number_field, operation_field, time_field
 from streams.files.object_tables import TableColumns, find_columns
+from streams.files.objections import Objections
 from streams.files.parquet_footer import stored_columns
 from streams.files.parquet_sizes import check_row_groups, encoded_columns, in_pieces, row_bytes, without
 from streams.geometry import Rect
@@ -117,35 +117,35 @@ def _pieces(batch: Any, used: TableColumns, limits: ReadLimits) -> Iterator[_Pie
 
 def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits) -> ObjectColumns:
     batch, rows, most = piece.batch, len(piece.batch), limits.line_bytes
-    faults = Faults(rows)
+    objections = Objections(rows)
     kept = {name: batch.column(name) for name in used.names}
     for name, size in piece.sizes.items():
         large = size > most
         for row in np.flatnonzero(large).tolist():
-            faults.note_row(row, f"{name} of {size[row]} bytes, longer than the limit of {most}")
+            objections.note_row(row, f"{name} of {size[row]} bytes, longer than the limit of {most}")
         kept[name] = without(kept[name], large) if large.any() else kept[name]
-    column = {name: _column(values, name, faults) for name, values in kept.items()}
+    column = {name: _column(values, name, objections) for name, values in kept.items()}
     return settle(
         id_field(column["id"]),
         time_field(column["ts"]),
         Location(number_field(column[used.x]), number_field(column[used.y]), np.full(rows, used.x == "lon")),
         operation_field(column.get("op"), rows),
         KeywordColumns.of(rows, column.get("keyword_ids"), column.get("keywords"), column.get("text")),
-        space, limits, faults,
+        space, limits, objections,
     )  # fmt: skip
 
 
-def _column(column: Any, name: str, faults: Faults) -> Any:
+def _column(column: Any, name: str, objections: Objections) -> Any:
     """Bring a column to the one Arrow type that the rest of the readers knows."""
     if _is.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
     if _is_text(kind):
-        return _utf8(column.cast(pa.string()), name, faults)
+        return _utf8(column.cast(pa.string()), name, objections)
     if name == "keyword_ids":
         return column.cast(pa.list_(pa.int64()))
     if name == "keywords":
-        return _utf8(column.cast(pa.list_(pa.string())), name, faults)
+        return _utf8(column.cast(pa.list_(pa.string())), name, objections)
     if name == "ts":
         return _milliseconds(column)
     return column
@@ -162,7 +162,7 @@ def _milliseconds(column: Any) -> Any:
     return pa.array(ms, mask=ticks.is_null().to_numpy(zero_copy_only=False))
 
 
-def _utf8(column: Any, name: str, faults: Faults) -> Any:
+def _utf8(column: Any, name: str, objections: Objections) -> Any:
     """Return texts or lists of texts; rows that are not UTF-8 become null and are noted."""
     try:
         column.validate(full=True)
@@ -170,7 +170,7 @@ def _utf8(column: Any, name: str, faults: Faults) -> Any:
         lists = _is.is_list(column.type)
         raw = column.cast(pa.list_(pa.binary()) if lists else pa.binary()).to_pylist()
         fine = [value is None or is_utf8(b"\n".join(filter(None, value)) if lists else value) for value in raw]
-        faults.note(~np.array(fine, np.bool_), lambda _: f"{name} is not UTF-8")
+        objections.note(~np.array(fine, np.bool_), lambda _: f"{name} is not UTF-8")
         kept = [value if good else None for value, good in zip(raw, fine, strict=True)]
         return pa.array(kept, pa.list_(pa.binary()) if lists else pa.binary()).cast(column.type)
     return column

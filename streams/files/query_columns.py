@@ -25,9 +25,9 @@ from streams.batches import (
     QueryBatch,
 )
 from streams.columns import Ids, Ints
-from streams.files.faults import Faults
 from streams.files.file_blocks import RecordBlock
 from streams.files.json_blocks import load_line
+from streams.files.objections import Objections
 from streams.files.query_lines import FIELDS, UNSET, QueryLines
 from streams.files.query_records import MAX_K, QueryRecord, QueryRules, read_query
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT
@@ -45,7 +45,7 @@ class QueryColumns:
     """Operations of a block: the valid ones, each with its row as `number` (and `target`), and what is wrong with the rest."""
 
     batch: QueryBatch
-    faults: Faults
+    objections: Objections
 
 
 def json_queries(block: RecordBlock, rules: QueryRules, encoder: Encoder, line_bytes: int) -> QueryColumns:
@@ -54,27 +54,27 @@ def json_queries(block: RecordBlock, rules: QueryRules, encoder: Encoder, line_b
     vouched = columns.vouched()
     batch = columns.batch(np.flatnonzero(vouched), encoder)
     if vouched.all():
-        return QueryColumns(batch, Faults(len(block)))
+        return QueryColumns(batch, Objections(len(block)))
     rest = _exact(block, np.flatnonzero(~vouched), rules, encoder, line_bytes)
     batch = QueryBatch.concat([batch, rest.batch])
-    return QueryColumns(batch.take(np.argsort(batch.number, kind="stable")), rest.faults)
+    return QueryColumns(batch.take(np.argsort(batch.number, kind="stable")), rest.objections)
 
 
 def _exact(block: RecordBlock, rows: Ints, rules: QueryRules, encoder: Encoder, line_bytes: int) -> QueryColumns:
     """Read these rows one at a time."""
-    faults = Faults(len(block))
+    objections = Objections(len(block))
     good: list[tuple[int, QueryRecord]] = []
     for row in rows.tolist():
         if block.too_long[row]:
-            faults.note_row(row, f"a line of {block.size[row]} bytes, longer than the limit of {line_bytes}")
+            objections.note_row(row, f"a line of {block.size[row]} bytes, longer than the limit of {line_bytes}")
             continue
         record = load_line(block.record(row))
         query = record if isinstance(record, str) else read_query(record, rules)
         if isinstance(query, str):
-            faults.note_row(row, query)
+            objections.note_row(row, query)
         else:
             good.append((row, query))
-    return QueryColumns(_batch(good, encoder), faults)
+    return QueryColumns(_batch(good, encoder), objections)
 
 
 def _batch(good: list[tuple[int, QueryRecord]], encoder: Encoder) -> QueryBatch:

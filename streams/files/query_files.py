@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from streams.batches import OP_REGISTER, QUERY_TYPES, QueryBatch, RejectBatch
 from streams.errors import DeclarationError
-from streams.files.faults import Faults
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
+from streams.files.objections import Objections
+from streams.files.open_queries import OpenQueries
 from streams.files.query_columns import json_queries
-from streams.files.query_ledger import QueryLedger
 from streams.files.query_records import QueryRules
 from streams.geometry import Metric, Rect
 from streams.vocabulary import Encoder
@@ -41,7 +41,7 @@ def read_queries(
     *,
     space: Rect,
     encoder: Encoder,
-    ledger: QueryLedger,
+    open_queries: OpenQueries,
     metric: Metric = "euclidean",
     answers: Collection[str] | None = None,
     chunk_rows: int = 65_536,
@@ -57,7 +57,7 @@ def read_queries(
         paths: one file or many.
         space: the place of a query must be inside of it.
         encoder: turns keywords into ids.
-        ledger: knows the ids that are taken, and learns those of this input; after `skip`, the ledger of then.
+        open_queries: knows the ids that are taken, and learns those of this input; after `skip`, those of then.
         metric: how distances are measured.
         answers: the kinds of query to accept, out of `KINDS`; none: all.
         chunk_rows: how many records a chunk stands for at most.
@@ -74,7 +74,7 @@ def read_queries(
         file_kind(path, ("jsonl",))
         check_readable(path)
     rules = QueryRules(space, metric, limits.keywords, limits.id_bytes)
-    return _read(names, rules, encoder, _Gate(ledger, answers, watermark), chunk_rows, skip, limits)
+    return _read(names, rules, encoder, _Gate(open_queries, answers, watermark), chunk_rows, skip, limits)
 
 
 def _read(
@@ -90,9 +90,9 @@ def _read(
                 continue
             fresh = block.tail(passed)
             read = json_queries(fresh, rules, encoder, limits.line_bytes)
-            batch = gate.admit(read.batch, read.faults, number)
-            rejected = sorted(read.faults.reasons)
-            reasons = [read.faults.reasons[row] for row in rejected]
+            batch = gate.admit(read.batch, read.objections, number)
+            rejected = sorted(read.objections.reasons)
+            reasons = [read.objections.reasons[row] for row in rejected]
             yield QueryChunk(batch, RejectBatch.of(path, fresh.line[rejected].tolist(), reasons), len(fresh))
             number += len(fresh)
 
@@ -100,8 +100,8 @@ def _read(
 class _Gate:
     """Lets operations through in order of time, registrations only of free ids, unregistrations only of taken ones."""
 
-    def __init__(self, ledger: QueryLedger, answers: Collection[str] | None, watermark: int | None) -> None:
-        self._ledger = ledger
+    def __init__(self, open_queries: OpenQueries, answers: Collection[str] | None, watermark: int | None) -> None:
+        self._open = open_queries
         self._watermark = watermark
         self._answers = sorted(answers) if answers is not None else None
         known = {kind for kinds in KINDS for kind in kinds}
@@ -109,13 +109,13 @@ class _Gate:
             raise DeclarationError(f"'{unknown[0]}' is no kind of query; expected some of {', '.join(sorted(known))}")
         self._answered = np.array([[answers is None or kind in answers for kind in kinds] for kinds in KINDS])
 
-    def admit(self, batch: QueryBatch, faults: Faults, first: int) -> QueryBatch:
+    def admit(self, batch: QueryBatch, objections: Objections, first: int) -> QueryBatch:
         """Return the operations that are accepted, numbered from `first` on; note the others."""
         rows = batch.number
         answered = self._answered[batch.type, batch.continuous.astype(np.int64)] | (batch.op != OP_REGISTER)
         for place in np.flatnonzero(~answered).tolist():
             kind = KINDS[batch.type[place]][int(batch.continuous[place])]
-            faults.note_row(
+            objections.note_row(
                 int(rows[place]), f"{kind} queries are not answered here, only {', '.join(self._answers or ())}"
             )
         batch = batch if answered.all() else batch.take(np.flatnonzero(answered))
@@ -124,7 +124,7 @@ class _Gate:
         if len(batch) == 0 or self._admit_all(batch):
             return batch
         target = batch.target.copy()
-        accepted = self._admit_each(batch, rows, target, faults)
+        accepted = self._admit_each(batch, rows, target, objections)
         batch = replace(batch, target=target)
         return batch if accepted.all() else batch.take(np.flatnonzero(accepted))
 
@@ -134,14 +134,14 @@ class _Gate:
         plain = (batch.op == OP_REGISTER).all() and (ts[1:] >= ts[:-1]).all()
         if not plain or (self._watermark is not None and ts[0] < self._watermark):
             return False
-        self._ledger.make_room(len(batch), int(ts[0]))
-        if not self._ledger.register_all(batch.ids.to_list(), batch.number.tolist(), batch.end.tolist()):
+        self._open.make_room(len(batch), int(ts[0]))
+        if not self._open.register_all(batch.ids.to_list(), batch.number.tolist(), batch.end.tolist()):
             return False
         self._watermark = int(ts[-1])
         return True
 
     def _admit_each(
-        self, batch: QueryBatch, rows: NDArray[np.int64], target: NDArray[np.int64], faults: Faults
+        self, batch: QueryBatch, rows: NDArray[np.int64], target: NDArray[np.int64], objections: Objections
     ) -> NDArray[np.bool_]:
         """Admit operations one after the other; each changes what the next may do."""
         accepted = np.zeros(len(batch), np.bool_)
@@ -151,14 +151,14 @@ class _Gate:
             if self._watermark is not None and ts < self._watermark:
                 reason = f"ts {ts} is older than {self._watermark}, which came before; expected non-decreasing ts"
             elif op == OP_REGISTER:
-                reason = self._ledger.register(name, number, ts, end)
+                reason = self._open.register(name, number, ts, end)
             else:
-                reason = self._ledger.unregister(name, ts)
+                reason = self._open.unregister(name, ts)
                 if isinstance(reason, int):
                     target[place], reason = reason, None
             if reason is None:
                 accepted[place] = True
                 self._watermark = ts
             else:
-                faults.note_row(int(rows[place]), str(reason))
+                objections.note_row(int(rows[place]), str(reason))
         return accepted

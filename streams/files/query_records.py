@@ -10,9 +10,9 @@ from typing import Any
 
 from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, OP_UNREGISTER, QUERY_TYPES
 from streams.errors import did_you_mean
-from streams.files.faults import shown
 from streams.files.file_blocks import DEFAULT_LIMITS
 from streams.files.json_blocks import Repeated, is_unicode
+from streams.files.objections import shown
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Metric, Rect
 from streams.timestamps import MAX_TS, TIME_EXPECTED, read_time
 

@@ -29,9 +29,9 @@ from pipeline.workload_spec import preset
 from pipeline.workloads import Setting, blocks_of, draw_queries, draw_rows
 from streams.errors import DeclarationError, InputError
 from streams.files.object_files import read_objects
+from streams.files.open_queries import OpenQueries
 from streams.files.prepared import load_manifest, load_vocabulary, object_paths
 from streams.files.query_files import read_queries
-from streams.files.query_ledger import QueryLedger
 from streams.vocabulary import Encoder
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -271,7 +271,7 @@ def online(data, mix):
     space = load_manifest(data).space
     encoder = Encoder(load_vocabulary(data))
     chunks = list(read_objects(object_paths(data), space=space, encoder=encoder))
-    asked = list(read_queries([mix], space=space, encoder=encoder, ledger=QueryLedger()))
+    asked = list(read_queries([mix], space=space, encoder=encoder, open_queries=OpenQueries()))
     return type(chunks[0].batch).concat([c.batch for c in chunks]), type(asked[0].batch).concat(
         [c.batch for c in asked]
     )

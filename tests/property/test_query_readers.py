@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from streams.batches import tuple_rows
 from streams.files import query_columns
 from streams.files.file_blocks import ReadLimits
+from streams.files.open_queries import OpenQueries
 from streams.files.query_files import KINDS, read_queries
-from streams.files.query_ledger import QueryLedger
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
@@ -87,10 +87,10 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("queries")
 
 
-def read(path, ledger=None, **options):
+def read(path, open_queries=None, **options):
     """Return all chunks of a file."""
-    ledger = ledger or QueryLedger()
-    return list(read_queries(path, space=SPACE, encoder=Encoder(), ledger=ledger, limits=LIMITS, **options))
+    open_queries = open_queries or OpenQueries()
+    return list(read_queries(path, space=SPACE, encoder=Encoder(), open_queries=open_queries, limits=LIMITS, **options))
 
 
 def rows(chunks):
@@ -161,12 +161,14 @@ def test_valid_queries_are_refused_only_for_what_came_before(folder, operations)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(files, st.integers(1, 7), st.integers(0, 30))
 def test_queries_do_not_depend_on_how_they_are_cut(folder, content, chunk_rows, skip):
-    """Chunk size and a restart from a snapshot of the ledger change nothing."""
+    """Chunk size and a restart from a snapshot of the open_queries change nothing."""
     path = folder / "cut.jsonl"
     path.write_text(content)
     whole = rows(read(path))
-    ledger, before, records, watermark = QueryLedger(), [], 0, None
-    stream = read_queries(path, space=SPACE, encoder=Encoder(), ledger=ledger, limits=LIMITS, chunk_rows=chunk_rows)
+    open_queries, before, records, watermark = OpenQueries(), [], 0, None
+    stream = read_queries(
+        path, space=SPACE, encoder=Encoder(), open_queries=open_queries, limits=LIMITS, chunk_rows=chunk_rows
+    )
     for chunk in stream:
         before.append(chunk)
         records += chunk.records
@@ -175,8 +177,8 @@ def test_queries_do_not_depend_on_how_they_are_cut(folder, content, chunk_rows, 
             watermark = int(chunk.batch.ts[-1])
         if records > skip:
             break
-    restored = QueryLedger()
-    restored.restore(msgpack.unpackb(msgpack.packb(ledger.snapshot())))
+    restored = OpenQueries()
+    restored.restore(msgpack.unpackb(msgpack.packb(open_queries.snapshot())))
     after = read(path, restored, chunk_rows=chunk_rows, skip=records, watermark=watermark)
     assert rows(before + after) == whole
 

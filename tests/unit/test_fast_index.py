@@ -67,8 +67,8 @@ def test_frequencies_are_followed_when_lists_are_written_anew():
     index.insert(query_batch(squares(range(1000, 3500), [1])))
     index.insert(query_batch(squares(range(5000, 7500), [3])))
     table = index._table
-    before = table.words.raw[table.kw[table.ledger.find(np.arange(50, 60)), 0]]
+    before = table.words.raw[table.kw[table.roster.find(np.arange(50, 60)), 0]]
     assert before.tolist() == [1] * 10
     index.remove(np.arange(5000, 7500))
-    after = table.words.raw[table.kw[table.ledger.find(np.arange(50, 60)), 0]]
+    after = table.words.raw[table.kw[table.roster.find(np.arange(50, 60)), 0]]
     assert after.tolist() == [2] * 10

@@ -9,8 +9,8 @@ import pytest
 from streams.batches import QUERY_TYPES, tuple_rows
 from streams.files import query_columns
 from streams.files.file_blocks import ReadLimits
+from streams.files.open_queries import OpenQueries
 from streams.files.query_files import read_queries
-from streams.files.query_ledger import QueryLedger
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
@@ -59,7 +59,7 @@ def variants():
 def read(path, metric):
     """Return accepted operations and rejects."""
     limits = ReadLimits(keywords=4)
-    options = {"space": Rect(0, 0, 1, 1), "encoder": Encoder(), "ledger": QueryLedger(), "limits": limits}
+    options = {"space": Rect(0, 0, 1, 1), "encoder": Encoder(), "open_queries": OpenQueries(), "limits": limits}
     chunks = list(read_queries(path, metric=metric, **options))
     accepted = [repr(row) for chunk in chunks for row in tuple_rows(chunk.batch)[1]]
     return accepted, [row for chunk in chunks for row in tuple_rows(chunk.rejects)[1]]

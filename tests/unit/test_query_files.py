@@ -18,8 +18,8 @@ from streams.batches import (
 )
 from streams.errors import DeclarationError, InputError
 from streams.files.file_blocks import ReadLimits
+from streams.files.open_queries import OpenQueries
 from streams.files.query_files import read_queries
-from streams.files.query_ledger import QueryLedger
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect
 from streams.vocabulary import Encoder, unseen_id
 
@@ -40,7 +40,7 @@ def read(folder, *records, **options):
     """Write records as JSON lines and return the chunks that are read of them."""
     path = folder / "queries.jsonl"
     path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
-    return list(read_queries(path, **({"space": SPACE, "encoder": Encoder(), "ledger": QueryLedger()} | options)))
+    return list(read_queries(path, **({"space": SPACE, "encoder": Encoder(), "open_queries": OpenQueries()} | options)))
 
 
 def accepted(chunks):
@@ -253,7 +253,7 @@ def test_queries_nobody_answers_are_rejected(tmp_path):
 def test_a_full_ledger_rejects(tmp_path):
     """When as many queries live as may, the next is rejected, until one of them has ended."""
     records = [RANGE | {"id": n, "ttl": 5 if n == 1 else 50} for n in range(3)]
-    chunks = read(tmp_path, *records, RANGE | {"id": 3, "ts": 10}, ledger=QueryLedger(limit=2))
+    chunks = read(tmp_path, *records, RANGE | {"id": 3, "ts": 10}, open_queries=OpenQueries(limit=2))
     assert accepted(chunks).number.tolist() == [0, 1, 3]
     assert rejects(chunks) == [(3, "2 queries live already, which is the limit (topology.limits.live_queries)")]
 
@@ -263,7 +263,7 @@ def test_queries_are_json_lines_only(tmp_path, name):
     """A file of another format is refused."""
     (tmp_path / name).write_text("")
     with pytest.raises(InputError, match=r"ends in .*; expected \.jsonl, \.ndjson, for text also"):
-        read_queries(tmp_path / name, space=SPACE, encoder=Encoder(), ledger=QueryLedger())
+        read_queries(tmp_path / name, space=SPACE, encoder=Encoder(), open_queries=OpenQueries())
 
 
 def test_impossible_query_options_raise(tmp_path):
@@ -278,8 +278,14 @@ def test_numbers_and_lines_go_on_over_files(tmp_path):
     first.write_text(json.dumps(RANGE) + "\n{}\n")
     second.write_text("\n" + json.dumps({"op": "unregister", "id": "q", "ts": 7}) + "\n{" + " " * 300 + "}")
     chunks = list(
-        read_queries([first, second], space=SPACE, encoder=Encoder(), ledger=QueryLedger(), limits=ReadLimits(line_bytes=200))
-    )  # fmt: skip
+        read_queries(
+            [first, second],
+            space=SPACE,
+            encoder=Encoder(),
+            open_queries=OpenQueries(),
+            limits=ReadLimits(line_bytes=200),
+        )
+    )
     assert accepted(chunks).number.tolist() == [0, 2]
     assert accepted(chunks).target.tolist() == [0, 0]
     assert rejects(chunks)[0][0] == 2

@@ -8,7 +8,7 @@ expired query causes stays bounded however many live on.
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.ledger import Ledger
+from operators.indexes.core.roster import Roster
 from streams.batches import FOREVER
 
 __all__ = ["Expiry"]
@@ -41,12 +41,12 @@ class Expiry:
             if sum(len(part) for part, _ in self._late) > max(LEAST_WAITING, len(self._numbers)):
                 self._merge()
 
-    def ended(self, now: int, ledger: Ledger) -> Ints:
+    def ended(self, now: int, roster: Roster) -> Ints:
         """Return numbers of which every query with end <= now is one; some may have gone or may be named twice."""
-        if not ledger.may_end(now):
+        if not roster.may_end(now):
             return np.empty(0, np.int64)
         if now > self._horizon:
-            self._look_at_all(now, ledger)
+            self._look_at_all(now, roster)
         elif self._late:
             self._merge()
         count = int(np.searchsorted(self._ends, now, side="right"))
@@ -60,16 +60,16 @@ class Expiry:
         order = np.argsort(ends, kind="stable")
         self._numbers, self._ends, self._late = numbers[order], ends[order], []
 
-    def _look_at_all(self, now: int, ledger: Ledger) -> None:
-        slots = ledger.held()
-        ends = ledger.ends_of(slots)
+    def _look_at_all(self, now: int, roster: Roster) -> None:
+        slots = roster.held()
+        ends = roster.ends_of(slots)
         finite = np.flatnonzero(ends != FOREVER)
         wait = max(LEAST_WAITING, len(slots) // WAITING_SHARE)
         later = ends[finite][ends[finite] > now]
         self._horizon = now
         if len(later):
             self._horizon = int(np.partition(later, wait)[wait]) if len(later) > wait else int(later.max())
-        ledger.tighten(int(later.min()) if len(later) else FOREVER)
+        roster.tighten(int(later.min()) if len(later) else FOREVER)
         near = finite[ends[finite] <= self._horizon]
         near = near[np.argsort(ends[near], kind="stable")]
-        self._numbers, self._ends, self._late = ledger.numbers_of(slots[near]), ends[near], []
+        self._numbers, self._ends, self._late = roster.numbers_of(slots[near]), ends[near], []

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.ledger import Ledger
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.rare_columns import RareColumns
+from operators.indexes.core.roster import Roster
 from operators.indexes.core.words import Words
 from streams.batches import OP_REGISTER, QueryBatch
 from streams.columns import Ids, sorted_rows
@@ -172,7 +172,7 @@ class QueryTable:
     def __init__(self, space: Rect, metric: Metric) -> None:
         self.space = space
         self.metric = metric
-        self.ledger = Ledger()
+        self.roster = Roster()
         self.words = Words()
         self.shape: Floats = np.empty((0, 4))
         self.traits: NDArray[np.uint8] = np.empty(0, np.uint8)
@@ -183,22 +183,22 @@ class QueryTable:
         self._pool_top = self._pool_garbage = 0
 
     def __len__(self) -> int:
-        return self.ledger.live
+        return self.roster.live
 
     @property
     def nbytes(self) -> int:
         """Bytes in use; capacity that was never touched is address space, not memory."""
-        rows = (45 + self._rare.row_bytes) * self.ledger.top
-        return self.ledger.nbytes + self.words.nbytes + rows + 4 * self._pool_top
+        rows = (45 + self._rare.row_bytes) * self.roster.top
+        return self.roster.nbytes + self.words.nbytes + rows + 4 * self._pool_top
 
     def admit(self, queries: QueryBatch) -> Slots:
         """File registrations that `check` has seen and return their slots."""
         lengths = np.diff(queries.kw_off)
         self._reserve_pool(int((lengths[lengths > 3] - 1).sum()))
         words = self.words.number(queries.kw)
-        slots = self.ledger.admit(queries.number, queries.ts, queries.end)
-        if self.ledger.top > len(self.traits):
-            self._grow(3 * self.ledger.top + 64)
+        slots = self.roster.admit(queries.number, queries.ts, queries.end)
+        if self.roster.top > len(self.traits):
+            self._grow(3 * self.roster.top + 64)
         _file(slots, queries.region, queries.match_any, queries.kw_off, queries.shape, self.traits, self.shape)
         self._rare.write(slots, queries, len(self.traits))
         self._pool_top = _arrange(
@@ -229,7 +229,7 @@ class QueryTable:
 
     def asleep(self) -> Slots:
         """Return the slots of the queries that are asleep, in no particular order."""
-        held: Slots = self.ledger.held() if self.sleeping else np.empty(0, np.int32)
+        held: Slots = self.roster.held() if self.sleeping else np.empty(0, np.int32)
         return held[np.flatnonzero(self.traits[held] & ASLEEP)]
 
     def rearrange(self, slots: Slots) -> None:
@@ -240,7 +240,7 @@ class QueryTable:
 
     def recycle(self, slots: Slots) -> None:
         """Let the rows of dropped queries be used again."""
-        self.ledger.recycle(slots)
+        self.roster.recycle(slots)
 
     def words_of(self, slots: Slots) -> tuple[Slots, Slots]:
         """Return the words of queries as ragged rows, least frequent first."""
@@ -278,10 +278,10 @@ class QueryTable:
         if not _ascend(kw_off, words, self.words.raw, kw):
             row = np.repeat(np.arange(len(slots)), np.diff(kw_off))
             kw_off, kw = sorted_rows(row, self.words.raw[words], len(slots))
-        count, numbers, traits = len(slots), self.ledger.numbers_of(slots), self.traits[slots]
+        count, numbers, traits = len(slots), self.roster.numbers_of(slots), self.traits[slots]
         return QueryBatch(
             number=numbers, target=numbers, op=np.full(count, OP_REGISTER, np.uint8),
-            ts=self.ledger.starts_of(slots), end=self.ledger.ends_of(slots), match_any=(traits & SAID_ANY) != 0,
+            ts=self.roster.starts_of(slots), end=self.roster.ends_of(slots), match_any=(traits & SAID_ANY) != 0,
             region=traits & KIND, shape=self.shape[slots], **self._rare.read(slots),
             kw_off=kw_off, kw=kw, ids=Ids("int", numbers),
         )  # fmt: skip
@@ -302,7 +302,7 @@ class QueryTable:
         self.pool = pool
 
     def _repack_pool(self) -> None:
-        held = self.ledger.held()
+        held = self.roster.held()
         held = held[(self.traits[held] & DEAD == 0) & (self.kw[held, 2] < -1)]
         off, words = self.words_of(held)
         pool = np.empty(len(self.pool), np.int32)
@@ -324,8 +324,10 @@ def region_box(kind: NDArray[np.uint8], shape: Floats, space: Rect, metric: Metr
 
 
 @kernel
-def _fault(number: Ints, op: NDArray[np.uint8], region: NDArray[np.uint8], shape: Floats, off: Slots, kw: Ints) -> Any:
-    """Return the first row that no index can hold and what is wrong with it, as a place in `FAULTS`; or (-1, 0)."""
+def _refusal(
+    number: Ints, op: NDArray[np.uint8], region: NDArray[np.uint8], shape: Floats, off: Slots, kw: Ints
+) -> Any:
+    """Return the first row that no index can hold and what is wrong with it, as a place in `REFUSALS`; or (-1, 0)."""
     for i in range(number.shape[0]):
         a, b, c, d = shape[i, 0], shape[i, 1], shape[i, 2], shape[i, 3]
         if op[i] != OP_REGISTER:
@@ -342,7 +344,7 @@ def _fault(number: Ints, op: NDArray[np.uint8], region: NDArray[np.uint8], shape
     return -1, 0
 
 
-FAULTS = (
+REFUSALS = (
     "is an unregistration; give its target to set_end",
     "has an unknown kind of region; expected a rectangle, a circle or none",
     "has a rectangle with min > max or NaN; expected min x, min y, max x, max y",
@@ -351,20 +353,20 @@ FAULTS = (
 )
 
 
-def check_registrations(queries: QueryBatch, ledger: Ledger) -> None:
+def check_registrations(queries: QueryBatch, roster: Roster) -> None:
     """Raise `InputError` for the first row that no index can hold."""
 
     def refuse(row: int, text: str) -> None:
         raise InputError(f"query {queries.number[row]} (row {row} of the batch) {text}")
 
-    row, fault = _fault(queries.number, queries.op, queries.region, queries.shape, queries.kw_off, queries.kw)
+    row, refusal = _refusal(queries.number, queries.op, queries.region, queries.shape, queries.kw_off, queries.kw)
     if row >= 0:
-        refuse(int(row), FAULTS[fault])
+        refuse(int(row), REFUSALS[refusal])
     if not (queries.number[1:] > queries.number[:-1]).all():
         numbers = np.sort(queries.number)
         twice = np.isin(queries.number, numbers[1:][numbers[1:] == numbers[:-1]])
         if twice.any():
             refuse(int(np.flatnonzero(twice)[1]), "occurs twice in one batch")
-    held = ledger.holds(queries.number)
+    held = roster.holds(queries.number)
     if held.any():
         refuse(int(np.flatnonzero(held)[0]), "is already registered; remove it first or give it another number")

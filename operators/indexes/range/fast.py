@@ -50,7 +50,7 @@ class Fast:
     @property
     def nbytes(self) -> int:
         """Bytes in use, without the table."""
-        return self._lists.nbytes + 8 * self._table.ledger.top + 4 * self._table.words.top
+        return self._lists.nbytes + 8 * self._table.roster.top + 4 * self._table.words.top
 
     def add(self, slots: Slots, bounds: Bounds) -> None:
         """File queries."""
@@ -58,7 +58,7 @@ class Fast:
         top = table.words.top
         if top > len(self._levels_of):
             self._levels_of = np.append(self._levels_of, np.zeros(top + top // 2 - len(self._levels_of), np.int32))
-        if table.ledger.top > len(self._box):
+        if table.roster.top > len(self._box):
             box = np.empty((len(table.traits), 4), np.uint16)
             box[: len(self._box)] = self._box
             self._box = box
@@ -82,7 +82,7 @@ class Fast:
         self._lists.clear()
         self._levels_of[:] = 0
         self._reach[:] = 0
-        held = self._table.ledger.held()
+        held = self._table.roster.held()
         for start in range(0, len(held), CHUNK):
             part = held[start : start + CHUNK]
             self._table.rearrange(part)

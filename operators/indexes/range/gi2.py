@@ -67,7 +67,7 @@ class GI2:
         if dead is None:
             return slots[:0]
         self._lists.clear()
-        held = self._table.ledger.held()
+        held = self._table.roster.held()
         for start in range(0, len(held), CHUNK):
             part = held[start : start + CHUNK]
             self.add(part, self._table.bounds(part))

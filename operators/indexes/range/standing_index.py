@@ -52,7 +52,7 @@ class StandingIndex:
         return len(self._table)
 
     def __contains__(self, number: int) -> bool:
-        return bool(self._table.ledger.find(np.array([number], np.int64))[0] >= 0)
+        return bool(self._table.roster.find(np.array([number], np.int64))[0] >= 0)
 
     def holds(self, numbers: Ints) -> NDArray[np.bool_]:
         """Tell of each number whether it is held."""
@@ -60,14 +60,14 @@ class StandingIndex:
 
     def numbers(self) -> Ints:
         """Return the numbers of all queries held, in ascending order."""
-        return np.sort(self._table.ledger.numbers_of(self._table.ledger.held()))
+        return np.sort(self._table.roster.numbers_of(self._table.roster.held()))
 
     def insert(self, queries: QueryBatch) -> None:
         """Add registrations."""
         if not len(queries):
             return
         queries = _plain_queries(queries)
-        check_registrations(queries, self._table.ledger)
+        check_registrations(queries, self._table.roster)
         if len(queries) <= CHUNK:
             self._work.add(self._admit(queries), 1)
             return
@@ -83,12 +83,12 @@ class StandingIndex:
 
     def remove(self, numbers: Ints) -> int:
         """Drop queries at once."""
-        slots = self._table.ledger.withdraw(_plain(numbers, np.int64))
+        slots = self._table.roster.withdraw(_plain(numbers, np.int64))
         self._drop(slots)
         return len(slots)
 
     def _drop(self, slots: Slots) -> None:
-        """Let go of queries that the ledger has withdrawn."""
+        """Let go of queries that the roster has withdrawn."""
         if not len(slots):
             return
         bounds = self._table.bounds(slots)
@@ -96,12 +96,12 @@ class StandingIndex:
         reusable = self._structure.discard(slots, bounds)
         self._table.drop(slots)
         self._table.recycle(reusable)
-        if self._table.ledger.top > SPARSE * len(self._table) + SMALLEST_REBUILD:
+        if self._table.roster.top > SPARSE * len(self._table) + SMALLEST_REBUILD:
             self._rebuild()
 
     def _rebuild(self) -> None:
         """Start afresh with the queries that are left, so that memory returns."""
-        left, asleep = self._table.batch(np.sort(self._table.ledger.held())), self.asleep()
+        left, asleep = self._table.batch(np.sort(self._table.roster.held())), self.asleep()
         self._clear()
         for start in range(0, len(left), CHUNK):
             self._admit(_plain_queries(left.slice(start, start + CHUNK)))
@@ -121,38 +121,38 @@ class StandingIndex:
 
     def _found(self, numbers: Ints) -> Slots:
         """Return the slots of those of these queries that are held, each once."""
-        slots = self._table.ledger.find(_plain(numbers, np.int64))
+        slots = self._table.roster.find(_plain(numbers, np.int64))
         return np.unique(slots[slots >= 0])
 
     def asleep(self) -> Ints:
         """Return the numbers of the queries that are asleep, in ascending order."""
-        return np.sort(self._table.ledger.numbers_of(self._table.asleep()))
+        return np.sort(self._table.roster.numbers_of(self._table.asleep()))
 
     def set_end(self, numbers: Ints, ends: Ints) -> int:
         """Lower the ends of queries."""
-        ledger = self._table.ledger
+        roster = self._table.roster
         numbers, ends = _plain(numbers, np.int64), _plain(ends, np.int64)
-        slots = ledger.find(numbers)
+        slots = roster.find(numbers)
         held = np.flatnonzero(slots >= 0)
         # The largest end first, so that of several ends for one query the smallest stays.
         held = held[np.argsort(-ends[held], kind="stable")]
         slots, ends = slots[held], ends[held]
-        lower = ends < ledger.ends_of(slots)
-        ledger.set_ends(slots[lower], ends[lower])
+        lower = ends < roster.ends_of(slots)
+        roster.set_ends(slots[lower], ends[lower])
         self._expiry.note(numbers[held][lower], ends[lower])
         return len(np.unique(slots))
 
     def ended(self, now: int) -> Ints:
         """Return the numbers of the queries with end <= now, which the caller is to remove."""
-        ledger = self._table.ledger
-        slots = ledger.find(self._expiry.ended(now, ledger))
+        roster = self._table.roster
+        slots = roster.find(self._expiry.ended(now, roster))
         slots = np.unique(slots[slots >= 0])
-        return ledger.numbers_of(slots[ledger.ends_of(slots) <= now])
+        return roster.numbers_of(slots[roster.ends_of(slots) <= now])
 
     def expire(self, now: int) -> Ints:
         """Drop every query with end <= now."""
         numbers = self.ended(now)
-        self._drop(self._table.ledger.withdraw(numbers))
+        self._drop(self._table.roster.withdraw(numbers))
         return numbers
 
     def match(self, objects: ObjectBatch) -> Matches:
@@ -173,7 +173,7 @@ class StandingIndex:
             found = self._within_circles(found, objects)
         if self._table.sleeping:
             found = _kept(found, self._table.traits[found.slots] & ASLEEP == 0)
-        off, numbers = self._table.ledger.living(found.off, found.slots, _plain(objects.ts, np.int64))
+        off, numbers = self._table.roster.living(found.off, found.slots, _plain(objects.ts, np.int64))
         self._work.count(x, y, found.examined, len(numbers))
         return Matches(off, numbers)
 
@@ -208,26 +208,26 @@ class StandingIndex:
     def overlapping(self, cells: CellRange) -> Ints:
         """Return the numbers of the queries that overlap these cells, in ascending order."""
         self._work.check(cells)
-        held = self._table.ledger.held()
+        held = self._table.roster.held()
         parts = [held[start : start + CHUNK] for start in range(0, len(held), CHUNK)]
         slots = [held[:0], *(part[self._work.overlapping(self._table.bounds(part), cells)] for part in parts)]
-        return np.sort(self._table.ledger.numbers_of(np.concatenate(slots)))
+        return np.sort(self._table.roster.numbers_of(np.concatenate(slots)))
 
     def queries(self, numbers: Ints) -> QueryBatch:
         """Return those of these queries that are held, in this order."""
-        slots = self._table.ledger.find(_plain(numbers, np.int64))
+        slots = self._table.roster.find(_plain(numbers, np.int64))
         return self._table.batch(slots[slots >= 0])
 
     def extract(self, cells: CellRange, *, remove: bool = False) -> QueryBatch:
         """Return the queries that overlap these cells, in the order of their numbers."""
         batch = self.queries(self.overlapping(cells))
         if remove:
-            self._drop(self._table.ledger.withdraw(batch.number))
+            self._drop(self._table.roster.withdraw(batch.number))
         return batch
 
     def snapshot(self) -> Arrays:
         """Return the queries as columns, and the counters."""
-        batch = self._table.batch(np.sort(self._table.ledger.held()))
+        batch = self._table.batch(np.sort(self._table.roster.held()))
         cost = self._work.cost
         return {
             **saved_columns(batch),

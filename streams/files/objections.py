@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Faults", "shown"]
+__all__ = ["Objections", "shown"]
 
 #: How much of a value a reason repeats.
 _MOST_SHOWN = 60
@@ -26,7 +26,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
-class Faults:
+class Objections:
     """The first reason against each record of a block."""
 
     __slots__ = ("bad", "reasons")
@@ -48,8 +48,8 @@ class Faults:
             self.reasons[row] = reason
 
     @classmethod
-    def concat(cls, parts: list["Faults"]) -> "Faults":
-        """Put the faults of blocks one after the other."""
+    def concat(cls, parts: list["Objections"]) -> "Objections":
+        """Put the objections of blocks one after the other."""
         whole = cls(sum(len(part.bad) for part in parts))
         base = 0
         for part in parts:

@@ -15,7 +15,7 @@ from operators.indexes.core.prefetch import prefetch
 from streams.batches import FOREVER
 from streams.kernel import kernel
 
-__all__ = ["Ledger"]
+__all__ = ["Roster"]
 
 Ints = NDArray[np.int64]
 Slots = NDArray[np.int32]
@@ -149,7 +149,7 @@ def _living(
     return count
 
 
-class Ledger:
+class Roster:
     """Numbers, lifetimes and slots; see the module."""
 
     def __init__(self) -> None:

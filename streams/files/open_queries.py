@@ -1,6 +1,6 @@
 """Which query ids are taken: the registrations that live, by id.
 
-An id may be used again once its query has ended. Ended entries stay until they would fill half of the ledger, then all
+An id may be used again once its query has ended. Ended entries stay until they would fill half of them, then all
 of them go at once, so that a registration costs constant time on average.
 """
 
@@ -11,21 +11,21 @@ import numpy as np
 
 from streams.batches import FOREVER
 from streams.errors import DeclarationError
-from streams.files.faults import shown
+from streams.files.objections import shown
 from streams.files.read_limits import DEFAULT_LIMITS
 
-__all__ = ["QueryLedger"]
+__all__ = ["OpenQueries"]
 
 _FIRST_PURGE = 1_024
 _INT64 = range(-(2**63), 2**63)
 
 
-class QueryLedger:
+class OpenQueries:
     """Live queries by id, each with the number of its registration and its end (exclusive)."""
 
     def __init__(self, limit: int = DEFAULT_LIMITS.live_queries) -> None:
         if limit < 1:
-            raise DeclarationError(f"a ledger of at most {limit} queries cannot take any; expected at least 1")
+            raise DeclarationError(f"at most {limit} open queries are none at all; expected at least 1")
         self._limit = limit
         self._entries: dict[int | str, tuple[int, int]] = {}
         self._purge_at = _FIRST_PURGE
@@ -84,14 +84,14 @@ class QueryLedger:
             self._purge_at = max(self._purge_at, len(self._entries) + rows)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the ledger as data that msgpack knows."""
+        """Return them as data that msgpack knows."""
         return {
             "ids": [name if isinstance(name, str) or name in _INT64 else [str(name)] for name in self._entries],
             "entries": np.array(list(self._entries.values()), "<i8").reshape(-1, 2).tobytes(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the ledger that a snapshot was taken of."""
+        """Become what a snapshot was taken of."""
         names = [int(name[0]) if isinstance(name, list | tuple) else name for name in state["ids"]]
         entries = np.frombuffer(state["entries"], "<i8").reshape(-1, 2).tolist()
         self._entries = {name: (number, end) for name, (number, end) in zip(names, entries, strict=True)}

@@ -1,79 +1,79 @@
-"""The parts behind range indexes: ledger, words and expiry."""
+"""The parts behind range indexes: roster, words and expiry."""
 
 import numpy as np
 import pytest
 
 from operators.indexes.core.expiry import Expiry
-from operators.indexes.core.ledger import Ledger
+from operators.indexes.core.roster import Roster
 from operators.indexes.core.words import Words
 from streams.batches import FOREVER
 
 
 def admitted(numbers, ts=0, end=FOREVER):
-    ledger = Ledger()
+    roster = Roster()
     numbers = np.array(numbers, np.int64)
-    return ledger, ledger.admit(numbers, np.full(len(numbers), ts), np.full(len(numbers), end))
+    return roster, roster.admit(numbers, np.full(len(numbers), ts), np.full(len(numbers), end))
 
 
-def test_ledger_finds_what_it_holds_and_nothing_else():
+def test_roster_finds_what_it_holds_and_nothing_else():
     """Numbers lead to their slots, removed ones to nothing, and slots are used again."""
-    ledger, slots = admitted(range(0, 3000, 3))
-    assert ledger.find(np.arange(0, 3000, 3)).tolist() == slots.tolist()
-    assert (ledger.find(np.array([1, 2, 3001, -7])) == -1).all()
-    gone = ledger.withdraw(np.array([0, 3, 3, 999_999]))
+    roster, slots = admitted(range(0, 3000, 3))
+    assert roster.find(np.arange(0, 3000, 3)).tolist() == slots.tolist()
+    assert (roster.find(np.array([1, 2, 3001, -7])) == -1).all()
+    gone = roster.withdraw(np.array([0, 3, 3, 999_999]))
     assert gone.tolist() == slots[:2].tolist()
-    assert ledger.find(np.array([0, 3, 6])).tolist() == [-1, -1, slots[2]]
-    ledger.recycle(gone)
-    again = ledger.admit(np.array([77, 78, 79]), np.zeros(3, np.int64), np.full(3, FOREVER))
+    assert roster.find(np.array([0, 3, 6])).tolist() == [-1, -1, slots[2]]
+    roster.recycle(gone)
+    again = roster.admit(np.array([77, 78, 79]), np.zeros(3, np.int64), np.full(3, FOREVER))
     assert sorted(again.tolist()) == sorted([*gone.tolist(), 1000])
-    assert ledger.live == 1001
+    assert roster.live == 1001
 
 
-def test_ledger_tells_what_it_holds_whether_numbers_go_on_or_not():
+def test_roster_tells_what_it_holds_whether_numbers_go_on_or_not():
     """Numbers beyond the largest one seen are not held; others are searched, also after the largest has gone."""
-    ledger, _ = admitted([5, 40, 9])
-    assert ledger.holds(np.array([41, 50])).tolist() == [False, False]
-    assert ledger.holds(np.array([50, 9, 40, 6])).tolist() == [False, True, True, False]
-    ledger.withdraw(np.array([40]))
-    assert ledger.holds(np.array([40, 5])).tolist() == [False, True]
-    assert ledger.holds(np.array([], np.int64)).tolist() == []
+    roster, _ = admitted([5, 40, 9])
+    assert roster.holds(np.array([41, 50])).tolist() == [False, False]
+    assert roster.holds(np.array([50, 9, 40, 6])).tolist() == [False, True, True, False]
+    roster.withdraw(np.array([40]))
+    assert roster.holds(np.array([40, 5])).tolist() == [False, True]
+    assert roster.holds(np.array([], np.int64)).tolist() == []
 
 
 @pytest.mark.parametrize("far", [2**40, -(2**40)])
-def test_ledger_widens_when_values_do_not_fit(far):
+def test_roster_widens_when_values_do_not_fit(far):
     """Numbers and times far from the first ones are kept exactly, and so are those from before."""
-    ledger, slots = admitted([5, 6], ts=10, end=20)
-    narrow = ledger.nbytes
-    more = ledger.admit(np.array([far]), np.array([far + 1]), np.array([FOREVER]))
+    roster, slots = admitted([5, 6], ts=10, end=20)
+    narrow = roster.nbytes
+    more = roster.admit(np.array([far]), np.array([far + 1]), np.array([FOREVER]))
     everything = np.concatenate([slots, more])
-    assert ledger.numbers_of(everything).tolist() == [5, 6, far]
-    assert ledger.starts_of(everything).tolist() == [10, 10, far + 1]
-    assert ledger.ends_of(everything).tolist() == [20, 20, FOREVER]
-    assert ledger.find(np.array([5, far])).tolist() == [slots[0], more[0]]
-    assert ledger.nbytes > narrow
+    assert roster.numbers_of(everything).tolist() == [5, 6, far]
+    assert roster.starts_of(everything).tolist() == [10, 10, far + 1]
+    assert roster.ends_of(everything).tolist() == [20, 20, FOREVER]
+    assert roster.find(np.array([5, far])).tolist() == [slots[0], more[0]]
+    assert roster.nbytes > narrow
 
 
-def test_ledger_tells_who_lives_at_each_time():
+def test_roster_tells_who_lives_at_each_time():
     """A lifetime includes its start and excludes its end, also for times far outside of the narrow range."""
-    ledger, slots = admitted([1, 2], ts=100, end=200)
+    roster, slots = admitted([1, 2], ts=100, end=200)
     times = np.array([-(2**50), 99, 100, 199, 200, 2**50])
     off = np.arange(0, 13, 2)
-    found, numbers = ledger.living(off, np.tile(slots, 6), times)
+    found, numbers = roster.living(off, np.tile(slots, 6), times)
     assert np.diff(found).tolist() == [0, 0, 2, 2, 0, 0]
     assert numbers.tolist() == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("late", [2**31 - 2, 2**31 - 1, 2**31])
-def test_ledger_keeps_an_end_at_the_border_of_its_codes(late):
+def test_roster_keeps_an_end_at_the_border_of_its_codes(late):
     """The largest code stands for no end at all; an end exactly there is still an end, given at once or later."""
     for begins in (0, 1_000):
-        ledger, slots = admitted([1], ts=begins, end=begins + late)
-        assert ledger.ends_of(slots).tolist() == [begins + late]
-        ledger, slots = admitted([1], ts=begins)
-        ledger.set_ends(slots, np.array([begins + late]))
-        assert ledger.ends_of(slots).tolist() == [begins + late]
+        roster, slots = admitted([1], ts=begins, end=begins + late)
+        assert roster.ends_of(slots).tolist() == [begins + late]
+        roster, slots = admitted([1], ts=begins)
+        roster.set_ends(slots, np.array([begins + late]))
+        assert roster.ends_of(slots).tolist() == [begins + late]
         times = np.array([begins + late - 1, begins + late])
-        found, _ = ledger.living(np.arange(3), np.tile(slots, 2), times)
+        found, _ = roster.living(np.arange(3), np.tile(slots, 2), times)
         assert np.diff(found).tolist() == [1, 0]
 
 
@@ -109,30 +109,30 @@ def test_words_survive_collisions_and_shrink():
 def test_expiry_names_every_query_that_has_ended():
     """Ends come in any order, also below what has been looked at already, and none is missed."""
     random = np.random.default_rng(4)
-    ledger, expiry = Ledger(), Expiry()
+    roster, expiry = Roster(), Expiry()
     ends, gone = {}, set()
     for now in range(0, 4000, 7):
         numbers = np.arange(len(ends), len(ends) + 20)
         end = now + random.integers(0, 3000, 20)
         end[::5] = FOREVER
-        ledger.admit(numbers, np.full(20, now), end)
+        roster.admit(numbers, np.full(20, now), end)
         expiry.note(numbers, end)
         ends.update(zip(numbers.tolist(), end.tolist(), strict=True))
-        named = set(expiry.ended(now, ledger).tolist()) - gone
+        named = set(expiry.ended(now, roster).tolist()) - gone
         due = {n for n, e in ends.items() if e <= now} - gone
         assert due <= named
-        ledger.withdraw(np.array(sorted(due), np.int64))
+        roster.withdraw(np.array(sorted(due), np.int64))
         gone |= due
     assert len(gone) > 5000
 
 
 def test_expiry_names_a_late_query_that_ends_with_the_horizon():
     """What comes later and ends exactly where the waiting ones end is named with them."""
-    ledger, expiry = Ledger(), Expiry()
+    roster, expiry = Roster(), Expiry()
     ends = np.array([10, 20])
-    ledger.admit(np.array([1, 2]), np.zeros(2, np.int64), ends)
+    roster.admit(np.array([1, 2]), np.zeros(2, np.int64), ends)
     expiry.note(np.array([1, 2]), ends)
-    assert expiry.ended(10, ledger).tolist() == [1]
-    ledger.admit(np.array([3]), np.array([5]), np.array([20]))
+    assert expiry.ended(10, roster).tolist() == [1]
+    roster.admit(np.array([3]), np.array([5]), np.array([20]))
     expiry.note(np.array([3]), np.array([20]))
-    assert sorted(expiry.ended(20, ledger).tolist()) == [2, 3]
+    assert sorted(expiry.ended(20, roster).tolist()) == [2, 3]
