@@ -17,7 +17,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "which standing queries does each object match: KAG, GI2 and FAST, objects/s",
     ),
     "recovery": ("benchmarks.recovery", "a worker killed under a million queries on Ray; what checkpoints cost"),
-    "routing": ("benchmarks.routing", "points and ranges to partitions: A-Grid, plain grid and R-tree, ns each"),
+    "routing": (
+        "benchmarks.routing",
+        "points and ranges to workers: a plan's A-Grid, plain grid, R-tree and a walk, ns each",
+    ),
     "tornado": ("benchmarks.tornado", "Tornado end to end next to its baselines, local and Ray: objects/s"),
     "transport": (
         "benchmarks.transport",

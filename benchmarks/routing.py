@@ -1,4 +1,7 @@
-"""Routing of points and ranges (Tornado, Figure 7): A-Grid next to a plain grid and an R-tree, one thread, batches of 1,000.
+"""Routing of points and ranges (Tornado, Figure 7): a grid plan with its A-Grid, next to a plain grid, an R-tree and a walk.
+
+What is measured is what routers call: `route_points` and `route_regions` of the plan, one thread, batches of 1,000. The walk
+from box to box is what plans routed with before (`benchmarks.box_walk`).
 
 Partitions are k-d decompositions by objects of the skewed stream; ranges are squares around places of its objects. "side
 0.5%" is half a percent of the side of the space, as in Tornado's Table 1; "area 0.5%" is half a percent of its area, which
@@ -10,25 +13,29 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.box_walk import BoxWalk
 from benchmarks.report import Goal, Options, Report
 from benchmarks.synthetic_stream import synthetic_objects
 from partitioners.builders.kd_decomposition import kd_decomposition
-from partitioners.grids.a_grid import AGrid
+from partitioners.columns import Csr, Points, Regions
 from partitioners.grids.fine_grid import DEFAULT_SIDE, FineGrid
 from partitioners.grids.plain_grid import PlainGrid
 from partitioners.grids.r_tree import RTree
-from partitioners.grids.range_routing import RangeRouter
+from partitioners.plans.broadcast import one_each
+from partitioners.plans.grid_plan import GridPlan
 from streams.errors import RunError
 from streams.geometry import Rect
 
 __all__ = ["run"]
 
 Floats = NDArray[np.float64]
-Columns = tuple[Floats, ...]
+Boxes = NDArray[np.int32]
+Rows = Points | Regions
 
 BATCH = 1000
 PARTITIONS = (16, 64, 256, 1024)
@@ -52,18 +59,26 @@ class Stream:
     y: Floats
     rounds: int
 
-    def points(self) -> list[Columns]:
+    def points(self) -> list[Points]:
         """Return the places in batches."""
-        return _batches((self.x, self.y))
+        return [Points.of(self.x[start : start + BATCH], self.y[start : start + BATCH]) for start in self._starts()]
 
-    def ranges(self, side: float) -> list[Columns]:
+    def regions(self, side: float) -> list[Regions]:
         """Return squares around the places in batches."""
-        half = side / 2
-        return _batches((self.x - half, self.y - half, self.x + half, self.y + half))
+        edges = self.x - side / 2, self.y - side / 2, self.x + side / 2, self.y + side / 2
+        cut = [tuple(edge[start : start + BATCH] for edge in edges) for start in self._starts()]
+        return [Regions.of((low_x, low_y, high_x, high_y)) for low_x, low_y, high_x, high_y in cut]
+
+    def _starts(self) -> range:
+        return range(0, len(self.x), BATCH)
 
 
-def _batches(columns: Columns) -> list[Columns]:
-    return [tuple(c[start : start + BATCH] for c in columns) for start in range(0, len(columns[0]), BATCH)]
+@dataclass(frozen=True, slots=True)
+class Router:
+    """How a structure routes points and ranges."""
+
+    points: Callable[[Points], Csr]
+    regions: Callable[[Regions], Csr]
 
 
 def run(options: Options) -> Report:
@@ -85,35 +100,47 @@ def run(options: Options) -> Report:
         figures=figures,
         goals=[
             Goal("a_grid_lead_from_half_a_percent", at_least=1.0),
+            Goal("points_over_walk", at_least=1.0),
+            Goal("ranges_over_walk", at_least=1.0),
             Goal("a_grid_points_per_s", at_least=10e6),
             Goal("granularity_2000_over_500", at_most=1.3),
         ],
-        columns=("partitions", "what", "overlaps", "A-Grid ns", "grid ns", "R-tree ns", "lead"),
+        columns=("partitions", "what", "overlaps", "A-Grid ns", "grid ns", "R-tree ns", "walk ns", "lead"),
         rows=rows,
         notes=(
             "ns for a point or a range, one thread, batches of 1,000; all routers gave the same rows",
-            "lead: the time of the faster of the two others over that of A-Grid",
+            "A-Grid: the routes of a grid plan; lead: the time of the faster of grid and R-tree over that of A-Grid",
+            "walk: what plans routed with before they had an A-Grid; "
+            f"its time over that of A-Grid is {figures['points_over_walk']:.2f} for points, "
+            f"{figures['ranges_over_walk']:.2f} for ranges at least",
             "fine: A-Grid with the same partitions on grids of side 500, 1000 and 2000, mean over the ranges by side; "
             f"2000 over 500 is {figures['granularity_2000_over_500_worst']:.2f} at worst",
         ),
     )
 
 
-def _routers(grid: FineGrid, boxes: NDArray[np.int32]) -> dict[str, RangeRouter]:
+def _plan(grid: FineGrid, boxes: Boxes) -> GridPlan:
+    return GridPlan.of_boxes(grid, boxes, np.arange(len(boxes)), len(boxes))
+
+
+def _routers(grid: FineGrid, boxes: Boxes) -> dict[str, Router]:
+    plan, plain, tree = _plan(grid, boxes), PlainGrid.of_boxes(grid, boxes), RTree.of_boxes(grid, boxes)
+    walk = BoxWalk.of_plan(plan)
     return {
-        "a_grid": AGrid.of_boxes(grid, boxes, np.arange(len(boxes))),
-        "grid": PlainGrid.of_boxes(grid, boxes),
-        "r_tree": RTree.of_boxes(grid, boxes),
+        "a_grid": Router(plan.route_points, plan.route_regions),
+        "grid": Router(lambda p: one_each(plain.route_points(p.x, p.y)), lambda r: plain.route_ranges(*r.bounds)),
+        "r_tree": Router(lambda p: one_each(tree.route_points(p.x, p.y)), lambda r: tree.route_ranges(*r.bounds)),
+        "walk": Router(walk.route_points, walk.route_regions),
     }
 
 
-def _scaled(boxes: NDArray[np.int32], side: int) -> tuple[FineGrid, NDArray[np.int32]]:
+def _scaled(boxes: Boxes, side: int) -> tuple[FineGrid, Boxes]:
     """Lay partitions of the coarse grid over a finer one, so that only the granularity differs."""
     finer = side // COARSE
     return FineGrid(SPACE, side, side), boxes * finer + np.array([0, 0, finer - 1, finer - 1], np.int32)
 
 
-def _timed(calls: Mapping[str, tuple[Callable[[Columns], object], Sequence[Columns]]], rounds: int) -> dict[str, float]:
+def _timed(calls: Mapping[str, tuple[Callable[[Any], Csr], Sequence[Rows]]], rounds: int) -> dict[str, float]:
     """Return nanoseconds a row of each call, which take turns; the first round compiles and is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds + 1):
@@ -122,7 +149,7 @@ def _timed(calls: Mapping[str, tuple[Callable[[Columns], object], Sequence[Colum
             for batch in batches:
                 call(batch)
             seconds[name].append(time.thread_time() - start)
-    size = {name: sum(len(batch[0]) for batch in batches) for name, (_, batches) in calls.items()}
+    size = {name: sum(len(batch) for batch in batches) for name, (_, batches) in calls.items()}
     return {name: float(np.median(taken[1:])) / size[name] * 1e9 for name, taken in seconds.items()}
 
 
@@ -130,80 +157,74 @@ def _row(partitions: int, what: str, overlaps: float, ns: Mapping[str, float], l
     return (f"{partitions:,}", what, f"{overlaps:.1f}", *(f"{value:,.0f}" for value in ns.values()), f"{lead:.2f} x")
 
 
-def _points(
-    stream: Stream, tilings: Mapping[int, NDArray[np.int32]], figures: dict[str, float]
-) -> list[tuple[str, ...]]:
-    rows, batches, slowest = [], stream.points(), 0.0
+def _points(stream: Stream, tilings: Mapping[int, Boxes], figures: dict[str, float]) -> list[tuple[str, ...]]:
+    rows, batches, slowest, leads = [], stream.points(), 0.0, []
     for partitions, boxes in tilings.items():
         routers = _routers(*_scaled(boxes, USUAL))
-        answers = [np.concatenate([r.route_points(*batch) for batch in batches]) for r in routers.values()]
-        if any((answer != answers[0]).any() for answer in answers):
-            raise RunError(f"the routers disagree about points over {partitions} partitions")
-        ns = _timed({name: (_call(r.route_points), batches) for name, r in routers.items()}, stream.rounds)
+        given = dict.fromkeys(routers, batches)
+        _agreed({name: r.points for name, r in routers.items()}, given, f"points over {partitions} partitions")
+        ns = _timed({name: (r.points, batches) for name, r in routers.items()}, stream.rounds)
         figures |= {f"{name}_point_ns_{partitions}": value for name, value in ns.items()}
         slowest = max(slowest, ns["a_grid"])
+        leads.append(ns["walk"] / ns["a_grid"])
         rows.append(_row(partitions, "points", 1.0, ns, min(ns["grid"], ns["r_tree"]) / ns["a_grid"]))
     figures["a_grid_points_per_s"] = 1e9 / slowest
+    figures["points_over_walk"] = min(leads)
     return rows
 
 
-def _ranges(
-    stream: Stream, tilings: Mapping[int, NDArray[np.int32]], figures: dict[str, float]
-) -> list[tuple[str, ...]]:
+def _ranges(stream: Stream, tilings: Mapping[int, Boxes], figures: dict[str, float]) -> list[tuple[str, ...]]:
     rows = []
-    leads: dict[str, list[float]] = {"side": [], "area": []}
+    leads: dict[str, list[float]] = {"side": [], "area": [], "walk": []}
     for (partitions, boxes), (what, side) in product(tilings.items(), RANGES.items()):
         routers = _routers(*_scaled(boxes, USUAL))
-        batches = stream.ranges(side)
+        batches = stream.regions(side)
         few = batches[: len(batches) // 10] if (side * USUAL) ** 2 > _MANY_CELLS else batches
         given = {name: few if name == "grid" else batches for name in routers}
-        overlaps = _agreed(routers, given, f"{what} over {partitions} partitions")
-        ns = _timed({name: (_call(r.route_ranges), given[name]) for name, r in routers.items()}, stream.rounds)
+        overlaps = _agreed(
+            {name: r.regions for name, r in routers.items()}, given, f"ranges of {what} over {partitions} partitions"
+        )
+        ns = _timed({name: (r.regions, given[name]) for name, r in routers.items()}, stream.rounds)
         lead = min(ns["grid"], ns["r_tree"]) / ns["a_grid"]
         key = f"{partitions}_{what.replace(' ', '_').rstrip('%')}"
         figures |= {f"{name}_range_ns_{key}": value for name, value in ns.items()}
+        leads["walk"].append(ns["walk"] / ns["a_grid"])
         if side >= FROM:
             leads[what.split()[0]].append(lead)
         rows.append(_row(partitions, what, overlaps, ns, lead))
     figures["a_grid_lead_from_half_a_percent"] = min(leads["side"])
     figures["a_grid_lead_by_area"] = min(leads["area"])
+    figures["ranges_over_walk"] = min(leads["walk"])
     return rows
 
 
-def _agreed(routers: Mapping[str, RangeRouter], given: Mapping[str, Sequence[Columns]], what: str) -> float:
-    """Return the partitions that a range overlaps on average; raise unless all routers find the same."""
-    answers = {name: [router.route_ranges(*batch) for batch in given[name]] for name, router in routers.items()}
+def _agreed(calls: Mapping[str, Callable[[Any], Csr]], given: Mapping[str, Sequence[Rows]], what: str) -> float:
+    """Return the partitions of a row on average; raise unless all routers find the same."""
+    answers = {name: [call(batch) for batch in given[name]] for name, call in calls.items()}
     for name, answer in answers.items():
         for (off, found), (expected_off, expected) in zip(answer, answers["a_grid"], strict=False):
             if not (np.array_equal(off, expected_off) and np.array_equal(found, expected)):
-                raise RunError(f"{name} and a_grid disagree about ranges of {what}")
+                raise RunError(f"{name} and a_grid disagree about {what}")
     return sum(len(found) for _, found in answers["a_grid"]) / sum(len(off) - 1 for off, _ in answers["a_grid"])
 
 
-def _granularities(
-    stream: Stream, tilings: Mapping[int, NDArray[np.int32]], figures: dict[str, float]
-) -> list[tuple[str, ...]]:
+def _granularities(stream: Stream, tilings: Mapping[int, Boxes], figures: dict[str, float]) -> list[tuple[str, ...]]:
     """Compare A-Grids of three granularities over the same partitions; rows are means over the ranges by side."""
     rows: list[tuple[str, ...]] = []
     ratios = []
     for partitions, boxes in tilings.items():
-        made = {s: AGrid.of_boxes(*_scaled(boxes, s), np.arange(len(boxes))) for s in (COARSE, USUAL, FINE)}
+        made = {s: _plan(*_scaled(boxes, s)) for s in (COARSE, USUAL, FINE)}
         total = dict.fromkeys(made, 0.0)
         for share in SHARES:
-            batches = stream.ranges(share)
-            calls = {str(side): (_call(a_grid.route_ranges), batches) for side, a_grid in made.items()}
-            ns = _timed(calls, stream.rounds)
+            batches = stream.regions(share)
+            ns = _timed({str(side): (plan.route_regions, batches) for side, plan in made.items()}, stream.rounds)
             ratios.append(ns[str(FINE)] / ns[str(COARSE)])
             for side in made:
                 figures[f"a_grid_{side}_range_ns_{partitions}_{share * 100:.1f}"] = ns[str(side)]
                 total[side] += ns[str(side)] / len(SHARES)
         for side, mean in total.items():
             against = f"{mean / total[COARSE]:.2f} x" if side != COARSE else ""
-            rows.append((f"{partitions:,}", f"fine {side}", "", f"{mean:,.0f}", "", "", against))
+            rows.append((f"{partitions:,}", f"fine {side}", "", f"{mean:,.0f}", "", "", "", against))
     figures["granularity_2000_over_500"] = float(np.median(ratios))
     figures["granularity_2000_over_500_worst"] = max(ratios)
     return rows
-
-
-def _call(method: Callable[..., object]) -> Callable[[Columns], object]:
-    return lambda columns: method(*columns)

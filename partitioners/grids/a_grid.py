@@ -36,12 +36,12 @@ most 256 x 256 blocks names the partition of the middle of each block. Where the
 question is in it too, as it mostly is, the fine grid is not touched, so that its size does not show in the time either.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partitioners.columns import Csr, Floats, Workers, check_csr, check_range, column
+from partitioners.columns import Csr, Floats, Workers, column
 from partitioners.grids.adjacency import Neighbour, neighbours_of
 from partitioners.grids.fine_grid import FineGrid
 from partitioners.grids.range_routing import grid_edges, point_columns, routed
@@ -51,12 +51,9 @@ from partitioners.grids.range_routing_kernels import (
     neighbour_ranges,
     owned_points,
     partition_map,
-    workers_of_rows,
 )
 from partitioners.grids.tiling import Boxes, Owner, painted, repainted, tiling_boxes
-from partitioners.plans.grid_plan import GridPlan
-from partitioners.plans.plan import MAX_WORKERS
-from streams.errors import DeclarationError, InputError
+from streams.errors import DeclarationError
 
 __all__ = ["AGrid"]
 
@@ -71,7 +68,6 @@ class AGrid:
     Attributes:
         grid: the fine grid FG.
         boxes: first column, first row, last column, last row of each partition.
-        workers: the evaluator of each partition.
         owner: the partition of each cell, row after row.
         table, beside: the partition map with its shortcuts, as `partitioners.grids.range_routing_kernels` lays it out.
         guide: the partition in the middle of each block of cells.
@@ -80,7 +76,6 @@ class AGrid:
 
     grid: FineGrid
     boxes: Boxes
-    workers: Workers
     owner: Owner
     table: NDArray[np.uint16]
     beside: NDArray[np.uint16]
@@ -89,24 +84,13 @@ class AGrid:
     edges: Floats
 
     @classmethod
-    def of_boxes(cls, grid: FineGrid, boxes: ArrayLike, workers: ArrayLike) -> "AGrid":
-        """Lay partitions over a fine grid; `workers` are their evaluators."""
+    def of_boxes(cls, grid: FineGrid, boxes: ArrayLike) -> "AGrid":
+        """Lay partitions over a fine grid; raise unless they cover it exactly once."""
         checked = tiling_boxes(grid, boxes)
-        return cls._of(grid, checked, _checked_workers(workers, len(checked)), painted(grid, checked))
+        return cls._of(grid, checked, painted(grid, checked))
 
     @classmethod
-    def of_plan(cls, plan: GridPlan) -> "AGrid":
-        """Make the router's structure of a plan that has one worker for each box."""
-        if plan.anchored or not plan.meets_once:
-            why = "keeps queries at their place and sends objects everywhere" if plan.anchored else "divides keywords"
-            raise DeclarationError(
-                f"A-Grid needs one worker for each box, but this grid plan {why}; "
-                "build it with the partitioner 'kd' or 'uniform', or route with the plan itself"
-            )
-        return cls.of_boxes(plan.grid, plan.boxes, plan.part_worker)
-
-    @classmethod
-    def _of(cls, grid: FineGrid, boxes: Boxes, workers: Workers, owner: Owner) -> "AGrid":
+    def _of(cls, grid: FineGrid, boxes: Boxes, owner: Owner) -> "AGrid":
         if max(grid.columns, grid.rows) > FAR:
             raise DeclarationError(
                 f"A-Grid on a fine grid of {grid.columns} x {grid.rows} cells; expected at most {FAR:,} columns and rows"
@@ -114,23 +98,22 @@ class AGrid:
         table, beside = (column(part, np.uint16, 2) for part in partition_map(boxes, owner, grid.columns, grid.rows))
         shifts = _shift(grid.columns), _shift(grid.rows)
         guide = column(middles(owner, grid.columns, grid.rows, shifts), np.uint16)
-        return cls(grid, boxes, workers, owner, table, beside, guide, shifts, grid_edges(grid))
+        return cls(grid, boxes, owner, table, beside, guide, shifts, grid_edges(grid))
 
     @property
     def partitions(self) -> int:
         """How many partitions there are (N_e)."""
         return len(self.boxes)
 
-    def with_boxes(self, boxes: ArrayLike, workers: ArrayLike) -> "AGrid":
+    def with_boxes(self, boxes: ArrayLike) -> "AGrid":
         """Return the A-Grid after a rebalancing; partitions may move, come and go, and keep their numbers otherwise.
 
-        Only cells of partitions that changed are repainted, in a copy of the cells; where no border moves, everything but
-        the workers is shared. Raises unless the new boxes cover the space exactly once.
+        Only cells of partitions that changed are repainted, in a copy of the cells; where no border moves, it is this
+        A-Grid. Raises unless the new boxes cover the space exactly once.
         """
         checked = tiling_boxes(self.grid, boxes)
-        given = _checked_workers(workers, len(checked))
         owner = repainted(self.grid, self.owner, self.boxes, checked)
-        return replace(self, workers=given) if owner is self.owner else self._of(self.grid, checked, given, owner)
+        return self if owner is self.owner else self._of(self.grid, checked, owner)
 
     def neighbours(self, partition: int) -> tuple[Neighbour, ...]:
         """Return the partitions that share a border with one, and what can move across it."""
@@ -142,8 +125,12 @@ class AGrid:
         found: Workers = owned_points(*point_columns(x, y), self.edges, shape, self.owner)
         return found
 
-    def route_ranges(self, min_x: Floats, min_y: Floats, max_x: Floats, max_y: Floats) -> Csr:
-        """Return the partitions that overlap each closed range, ascending (Algorithm 1)."""
+    def route_ranges(self, min_x: Floats, min_y: Floats, max_x: Floats, max_y: Floats, *, nearest: bool = False) -> Csr:
+        """Return the partitions that overlap each closed range, ascending (Algorithm 1).
+
+        With `nearest`, what is outside of the space belongs to the nearest cells, as it does for points: then a range
+        without a point in the space has partitions as well, unless it ends before it begins.
+        """
         return routed(
             self.grid,
             self.edges,
@@ -151,26 +138,8 @@ class AGrid:
             lambda boxes, limit: neighbour_ranges(
                 boxes, self.grid.columns, self.owner, self.table, self.beside, self.guide, self.shifts, limit
             ),
+            nearest,
         )
-
-    def workers_of(self, partitions: Csr) -> Csr:
-        """Return the workers of rows of partitions, ascending and distinct, as plans name them."""
-        off, partition = column(partitions[0], np.int32), column(partitions[1], np.int32)
-        check_csr("partitions", off, len(partition))
-        check_range("partitions", partition, 0, self.partitions)
-        found: Csr = workers_of_rows(off, partition, self.workers, int(self.workers.max()) + 1)
-        return found
-
-
-def _checked_workers(workers: ArrayLike, partitions: int) -> Workers:
-    given = np.asarray(workers)
-    if given.shape != (partitions,) or not np.issubdtype(given.dtype, np.integer):
-        raise InputError(
-            f"workers are {given.dtype} of shape {given.shape}; expected a whole number for each of {partitions} partitions"
-        )
-    check_range("workers", given, 0, MAX_WORKERS)
-    own: Workers = column(np.array(given, np.int32), np.int32)
-    return own
 
 
 def _shift(cells: int) -> int:

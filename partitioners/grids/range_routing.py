@@ -60,13 +60,17 @@ def routed(
     edges: Floats,
     bounds: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike],
     search: Callable[[NDArray[np.int32], int], tuple[Offsets, Workers, bool]],
+    nearest: bool = False,
 ) -> Csr:
-    """Turn ranges into boxes of cells, search for those, and refuse an answer larger than `MAX_ROUTED`."""
+    """Turn ranges into boxes of cells, search for those, and refuse an answer larger than `MAX_ROUTED`.
+
+    With `nearest`, a range outside of the space has the cells next to it.
+    """
     low_x, low_y, high_x, high_y = (column(edge, np.float64) for edge in bounds)
     for name, values in (("min_y", low_y), ("max_x", high_x), ("max_y", high_y)):
         if len(values) != len(low_x):
             raise InputError(f"column '{name}' of ranges has {len(values)} rows, expected {len(low_x)}")
-    boxes = cell_boxes(low_x, low_y, high_x, high_y, edges, grid.columns, grid.rows)
+    boxes = cell_boxes(low_x, low_y, high_x, high_y, edges, grid.columns, grid.rows, nearest)
     off, partition, complete = search(boxes, MAX_ROUTED)
     if not complete:
         raise InputError(

@@ -77,13 +77,16 @@ def _cell(value: float, low: float, per_unit: float, cells: int) -> int:
 
 @kernel
 def cell_boxes(
-    min_x: Floats, min_y: Floats, max_x: Floats, max_y: Floats, edges: Floats, columns: int, rows: int
+    min_x: Floats, min_y: Floats, max_x: Floats, max_y: Floats, edges: Floats, columns: int, rows: int, nearest: bool
 ) -> Table:
-    """Return first column, first row, last column, last row of each range, or -1 four times where it has no cells."""
+    """Return first column, first row, last column, last row of each range, or -1 four times where it has no cells.
+
+    With `nearest`, a range outside of the space has the cells next to it.
+    """
     boxes = np.empty((len(min_x), 4), np.int32)
     for i in range(len(min_x)):
         inside = min_x[i] <= edges[4] and min_y[i] <= edges[5] and max_x[i] >= edges[0] and max_y[i] >= edges[1]
-        if inside and min_x[i] <= max_x[i] and min_y[i] <= max_y[i]:
+        if (inside or nearest) and min_x[i] <= max_x[i] and min_y[i] <= max_y[i]:
             boxes[i, 0] = _cell(min_x[i], edges[0], edges[2], columns)
             boxes[i, 1] = _cell(min_y[i], edges[1], edges[3], rows)
             boxes[i, 2] = _cell(max_x[i], edges[0], edges[2], columns)

@@ -6,7 +6,7 @@ method and the spatial-first hybrid (`anchored`: a subscription lives in the box
 boxes, because a top-k query has no border beyond which nothing counts).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -22,10 +22,14 @@ from partitioners.columns import (
     Workers,
     check_csr,
     check_range,
+    column,
     own_columns,
 )
+from partitioners.grids.a_grid import AGrid
 from partitioners.grids.fine_grid import FineGrid
-from partitioners.plans.grid_routing import grid_points, grid_regions
+from partitioners.grids.range_routing_kernels import workers_of_rows
+from partitioners.plans.broadcast import one_each
+from partitioners.plans.grid_routing import part_workers
 from partitioners.plans.plan import check_plan, plan_kind, successor
 from partitioners.plans.units import moved_units
 from streams.errors import InputError
@@ -42,12 +46,15 @@ KeywordParts = tuple[Ints, Workers, Workers]
 class GridPlan:
     """A tiling of the fine grid; the arrays are laid out as `partitioners.plans.grid_routing` says.
 
+    Boxes are found by A-Grid; what a box that is divided by keywords does with a row is the business of `grid_routing`.
+
     Attributes:
         boxes: first column, first row, last column, last row of each box.
         part_off, part_worker: the parts of each box and their workers.
         range_off, range_start, range_part: how a box of several parts divides keywords.
         cost: the estimated cost of each part, for allocation and display.
         anchored: whether queries stay in the box of their place and objects visit all boxes.
+        a_grid: the structure that points and ranges are routed with; a successor repaints what has changed.
     """
 
     kind: ClassVar[str] = "grid"
@@ -65,15 +72,19 @@ class GridPlan:
     cost: Floats
     anchored: bool = False
     version: int = 1
-    owner: Workers = field(init=False, repr=False)
+    near: InitVar["GridPlan | None"] = None
+    a_grid: AGrid = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, near: "GridPlan | None") -> None:
         own_columns(
             self, boxes=(np.int32, 2), part_off=(np.int32, 1), part_worker=(np.int32, 1), range_off=(np.int32, 1)
         )
         own_columns(self, range_start=(np.int64, 1), range_part=(np.int32, 1), cost=(np.float64, 1))
-        object.__setattr__(self, "owner", self._painted())
-        own_columns(self, owner=(np.int32, 1))
+        shared = near is not None and near.grid == self.grid
+        a_grid = (
+            near.a_grid.with_boxes(self.boxes) if near is not None and shared else AGrid.of_boxes(self.grid, self.boxes)
+        )
+        object.__setattr__(self, "a_grid", a_grid)
         self.check()
 
     @classmethod
@@ -151,19 +162,6 @@ class GridPlan:
         """Where queries stay in the box of their place and no box is divided by keywords."""
         return self.anchored and self.meets_once
 
-    def _painted(self) -> Workers:
-        grid = self.grid
-        if self.boxes.ndim != 2 or self.boxes.shape[1] != 4 or len(self.boxes) == 0:
-            raise InputError(f"a grid plan has boxes of shape {self.boxes.shape}, expected at least one row of 4")
-        for low, high, size in ((0, 2, grid.columns), (1, 3, grid.rows)):
-            check_range("boxes", self.boxes[:, [low, high]], 0, size)
-            if (self.boxes[:, low] > self.boxes[:, high]).any():
-                raise InputError("a grid plan has a box that ends before it begins")
-        owner = np.full((grid.rows, grid.columns), -1, np.int32)
-        for number, (x0, y0, x1, y1) in enumerate(self.boxes.tolist()):
-            owner[y0 : y1 + 1, x0 : x1 + 1] = number
-        return owner.ravel()
-
     @property
     def unit_worker(self) -> Workers:
         """The worker of each part of a box: of each box, where none is divided by keywords."""
@@ -173,12 +171,18 @@ class GridPlan:
         """Return the next plan, in which these units have these workers."""
         return successor(self, part_worker=moved_units(self.part_worker, units, workers, self.workers))
 
+    def with_boxes(self, boxes: NDArray[np.integer], worker: NDArray[np.integer]) -> "GridPlan":
+        """Return the next plan, with these boxes and one worker for each; costs are unknown in it, so they are 0."""
+        count = len(boxes)
+        return successor(
+            self, boxes=np.asarray(boxes, np.int32), part_off=np.arange(count + 1), part_worker=worker,
+            range_off=np.zeros(count + 1, np.int32), range_start=np.empty(0, np.int64), range_part=np.empty(0, np.int32),
+            cost=np.zeros(count),
+        )  # fmt: skip
+
     def check(self) -> None:
-        """Raise unless the boxes tile the grid without overlap and every part has a worker."""
+        """Raise unless every part has a worker; that the boxes tile the grid, its A-Grid has checked."""
         check_plan(self)
-        sides = self.boxes[:, 2:].astype(np.int64) - self.boxes[:, :2] + 1
-        if (self.owner < 0).any() or int(sides.prod(axis=1).sum()) != self.grid.cells:
-            raise InputError("the boxes of a grid plan do not cover the space exactly once; build the plan again")
         check_csr("part_off", self.part_off, len(self.part_worker), len(self.boxes))
         check_csr("range_off", self.range_off, len(self.range_start), len(self.boxes))
         check_range("part_worker", self.part_worker, 0, self.workers)
@@ -197,23 +201,43 @@ class GridPlan:
 
     def route_points(self, points: Points) -> Csr:
         """Return the workers that must see each object."""
-        p = points
-        scattered = p.x.view(np.int64) ^ (p.y.view(np.int64) >> 7)
-        found: Csr = grid_points(
-            p.x, p.y, p.kw_off, p.kw, scattered, np.array(self.grid.scale()), (self.columns, self.rows), self.anchored,
-            self.owner, self.part_off, self.part_worker, self.range_off, self.range_start, self.range_part, self.workers,
-        )  # fmt: skip
-        return found
+        if self.anchored and self.meets_once:
+            return _alike(len(points), np.unique(self.part_worker))
+        if self.anchored:
+            boxes = _alike(len(points), np.arange(len(self.boxes), dtype=np.int32))
+        else:
+            boxes = one_each(self.a_grid.route_points(points.x, points.y))
+            if self.meets_once:
+                return boxes[0], self.part_worker[boxes[1]]
+        scattered = points.x.view(np.int64) ^ (points.y.view(np.int64) >> 7)
+        return self._by_keyword(boxes, points.kw_off, points.kw, np.ones(len(points), np.bool_), scattered)
 
     def route_regions(self, regions: Regions) -> Csr:
         """Return the workers that must hold each query."""
-        r = regions
-        found: Csr = grid_regions(
-            (r.min_x, r.min_y, r.max_x, r.max_y), r.at_x, r.at_y, r.kw_off, r.kw, r.match_any,
-            np.array(self.grid.scale()), (self.columns, self.rows), self.anchored, self.owner, self.boxes,
-            self.part_off, self.part_worker, self.range_off, self.range_start, self.range_part, self.workers,
+        if self.anchored:
+            boxes = one_each(self.a_grid.route_points(regions.at_x, regions.at_y))
+        else:
+            boxes = self.a_grid.route_ranges(*regions.bounds, nearest=True)
+        if not self.meets_once:
+            return self._by_keyword(boxes, regions.kw_off, regions.kw, regions.match_any, np.empty(0, np.int64))
+        if self.anchored or (np.diff(self.part_worker) > 0).all():
+            return boxes[0], self.part_worker[boxes[1]]
+        found: Csr = workers_of_rows(*boxes, self.part_worker, self.workers)
+        return found
+
+    def _by_keyword(self, boxes: Csr, kw_off: Offsets, kw: Ints, by_all: NDArray[np.bool_], scattered: Ints) -> Csr:
+        """Return workers for rows of boxes and of keywords."""
+        found: Csr = part_workers(
+            column(boxes[0], np.int32), column(boxes[1], np.int32), kw_off, kw, column(by_all, np.bool_),
+            column(scattered, np.int64), self.part_off, self.part_worker, self.range_off, self.range_start,
+            self.range_part, self.workers,
         )  # fmt: skip
         return found
+
+
+def _alike(rows: int, values: Workers) -> Csr:
+    """Return the same values for each row."""
+    return (np.arange(rows + 1) * len(values)).astype(np.int32), np.tile(values, rows)
 
 
 def keyword_ranges(keyword: Ints, part: NDArray[np.integer]) -> tuple[Ints, Workers]:

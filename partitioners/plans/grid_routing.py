@@ -1,9 +1,9 @@
-"""Kernels of `GridPlan`: from points and boxes to workers.
+"""From the boxes of a `GridPlan` to workers, where boxes divide their keywords.
 
-Layout. `owner[cell]` is the box of a fine-grid cell, `boxes[b]` its first column, first row, last column, last row.
-Box b has the parts `part_off[b]` .. `part_off[b + 1]`, each with a worker in `part_worker`. A box with several parts
-divides its keywords among them: keyword w belongs to the part of the last `range_start <= w` among the box's ranges
-(`range_off`); where there is none, or the part is -1, a hash of w decides.
+Layout. Row i has the boxes `off[i]` .. `off[i + 1]` of `box`, as A-Grid found them. Box b has the parts `part_off[b]` ..
+`part_off[b + 1]`, each with a worker in `part_worker`. A box with several parts divides its keywords among them: keyword w
+belongs to the part of the last `range_start <= w` among the box's ranges (`range_off`); where there is none, or the part
+is -1, a hash of w decides.
 
 A query that wants all of its keywords is kept at the part of its rarest one (ids ascend by rarity), one that wants any
 at the parts of all, one without keywords at every part; an object visits the parts of all its keywords. So whenever an
@@ -13,9 +13,9 @@ object has a keyword that the query is filed under, both are at that keyword's p
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Floats, Ints, Offsets, Workers, kernel
+from partitioners.columns import Csr, Ints, Offsets, Workers, kernel
 
-__all__ = ["grid_points", "grid_regions"]
+__all__ = ["part_workers"]
 
 
 @kernel
@@ -25,12 +25,6 @@ def _mixed(value: int) -> np.uint64:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-@kernel
-def _cell(value: float, low: float, scale: float, cells: int) -> int:
-    place = (value - low) * scale
-    return 0 if not place >= 1.0 else (cells - 1 if place >= cells else int(place))
 
 
 @kernel
@@ -65,16 +59,13 @@ def _roomy(out: Workers, size: int, more: int) -> Workers:
 
 
 @kernel
-def grid_points(
-    x: Floats,
-    y: Floats,
+def part_workers(
+    off: Offsets,
+    box: Workers,
     kw_off: Offsets,
     kw: Ints,
+    by_all: NDArray[np.bool_],
     scattered: Ints,
-    scale: Floats,
-    shape: tuple[int, int],
-    anchored: bool,
-    owner: Workers,
     part_off: Offsets,
     part_worker: Workers,
     range_off: Offsets,
@@ -82,101 +73,34 @@ def grid_points(
     range_part: Workers,
     workers: int,
 ) -> Csr:
-    """Return the workers of each object; `scattered` decides the part of an object without keywords."""
-    off = np.zeros(len(x) + 1, np.int32)
-    out = np.empty(len(x) + workers, np.int32)
-    stamp = np.full(workers, -1, np.int64)
-    size = 0
-    for i in range(len(x)):
-        out = _roomy(out, size, workers)
-        if anchored:
-            first_box, last_box = 0, len(part_off) - 1
-        else:
-            column = _cell(x[i], scale[0], scale[2], shape[0])
-            row = _cell(y[i], scale[1], scale[3], shape[1])
-            first_box = owner[row * shape[0] + column]
-            last_box = first_box + 1
-        for box in range(first_box, last_box):
-            parts = part_off[box + 1] - part_off[box]
-            if parts == 1:
-                size = _visit(part_worker[part_off[box]], i, stamp, out, size)
-            elif kw_off[i] == kw_off[i + 1]:
-                part = np.int64(_mixed(scattered[i]) % np.uint64(parts))
-                size = _visit(part_worker[part_off[box] + part], i, stamp, out, size)
-            else:
-                for j in range(kw_off[i], kw_off[i + 1]):
-                    part = _part(kw[j], parts, range_off[box], range_off[box + 1], range_start, range_part)
-                    size = _visit(part_worker[part_off[box] + part], i, stamp, out, size)
-        if size > off[i] + 1:
-            out[off[i] : size].sort()
-        off[i + 1] = size
-    return off, out[:size].copy()
+    """Return the workers of each row in the boxes of the row.
 
-
-@kernel
-def grid_regions(
-    bounds: tuple[Floats, Floats, Floats, Floats],
-    at_x: Floats,
-    at_y: Floats,
-    kw_off: Offsets,
-    kw: Ints,
-    match_any: NDArray[np.bool_],
-    scale: Floats,
-    shape: tuple[int, int],
-    anchored: bool,
-    owner: Workers,
-    boxes: NDArray[np.int32],
-    part_off: Offsets,
-    part_worker: Workers,
-    range_off: Offsets,
-    range_start: Ints,
-    range_part: Workers,
-    workers: int,
-) -> Csr:
-    """Return the workers of each query.
-
-    Instead of looking at every cell, the walk jumps from a box to its right-hand neighbour and, at the end of a line,
-    down to the first row where one of the boxes met there has ended (in the spirit of Tornado's Algorithm 1).
+    Where `by_all` is true, a row goes to the parts of all its keywords, else to that of its last one. Rows without keywords
+    are objects, of which `scattered` decides the part, or queries, which go to all parts: then `scattered` is empty.
     """
-    rows = len(at_x)
-    off = np.zeros(rows + 1, np.int32)
+    rows = len(off) - 1
+    new_off = np.zeros(rows + 1, np.int32)
     out = np.empty(rows + workers, np.int32)
     stamp = np.full(workers, -1, np.int64)
     size = 0
     for i in range(rows):
         out = _roomy(out, size, workers)
-        if anchored:
-            x0 = x1 = _cell(at_x[i], scale[0], scale[2], shape[0])
-            y0 = y1 = _cell(at_y[i], scale[1], scale[3], shape[1])
-        elif bounds[0][i] <= bounds[2][i] and bounds[1][i] <= bounds[3][i]:
-            x0, x1 = (
-                _cell(bounds[0][i], scale[0], scale[2], shape[0]),
-                _cell(bounds[2][i], scale[0], scale[2], shape[0]),
-            )
-            y0, y1 = (
-                _cell(bounds[1][i], scale[1], scale[3], shape[1]),
-                _cell(bounds[3][i], scale[1], scale[3], shape[1]),
-            )
-        else:
-            x0, x1, y0, y1 = 0, -1, 0, -1
-        y = y0
-        while y <= y1:
-            x, next_y = x0, y1 + 1
-            while x <= x1:
-                box = owner[y * shape[0] + x]
-                parts = part_off[box + 1] - part_off[box]
-                first = part_off[box]
-                if parts == 1 or kw_off[i] == kw_off[i + 1]:
-                    for part in range(parts):
-                        size = _visit(part_worker[first + part], i, stamp, out, size)
-                else:
-                    for j in range(kw_off[i] if match_any[i] else kw_off[i + 1] - 1, kw_off[i + 1]):
-                        part = _part(kw[j], parts, range_off[box], range_off[box + 1], range_start, range_part)
-                        size = _visit(part_worker[first + part], i, stamp, out, size)
-                next_y = min(next_y, boxes[box, 3] + 1)
-                x = boxes[box, 2] + 1
-            y = next_y
-        if size > off[i] + 1:
-            out[off[i] : size].sort()
-        off[i + 1] = size
-    return off, out[:size].copy()
+        for j in range(off[i], off[i + 1]):
+            b = box[j]
+            first, parts = part_off[b], part_off[b + 1] - part_off[b]
+            if parts == 1:
+                size = _visit(part_worker[first], i, stamp, out, size)
+            elif kw_off[i] < kw_off[i + 1]:
+                for word in range(kw_off[i] if by_all[i] else kw_off[i + 1] - 1, kw_off[i + 1]):
+                    part = _part(kw[word], parts, range_off[b], range_off[b + 1], range_start, range_part)
+                    size = _visit(part_worker[first + part], i, stamp, out, size)
+            elif len(scattered) > 0:
+                part = np.int64(_mixed(scattered[i]) % np.uint64(parts))
+                size = _visit(part_worker[first + part], i, stamp, out, size)
+            else:
+                for part in range(parts):
+                    size = _visit(part_worker[first + part], i, stamp, out, size)
+        if size > new_off[i] + 1:
+            out[new_off[i] : size].sort()
+        new_off[i + 1] = size
+    return new_off, out[:size].copy()

@@ -73,7 +73,9 @@ def test_kd_plan_covers_the_grid_with_the_cost_of_each_partition(table, workers)
     plan = kd_plan(grid, table, workers)
     assert len(plan.boxes) == min(workers, grid.cells)
     assert plan.cost.tolist() == [_cost(table, box) for box in plan.boxes.tolist()]
-    assert np.bincount(plan.owner, minlength=len(plan.boxes)).tolist() == [_cells(box) for box in plan.boxes.tolist()]
+    assert np.bincount(plan.a_grid.owner, minlength=len(plan.boxes)).tolist() == [
+        _cells(box) for box in plan.boxes.tolist()
+    ]
 
 
 @settings(max_examples=60, deadline=None)

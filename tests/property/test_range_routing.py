@@ -8,12 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitioners.builders.kd_decomposition import kd_decomposition
+from partitioners.columns import Points, Regions
 from partitioners.grids import a_grid as a_grid_module
 from partitioners.grids.a_grid import AGrid
 from partitioners.grids.adjacency import Adjacency, Side, corner_strip
 from partitioners.grids.fine_grid import FineGrid
 from partitioners.grids.plain_grid import PlainGrid
 from partitioners.grids.r_tree import RTree
+from partitioners.plans.broadcast import scrambled
+from partitioners.plans.grid_plan import GridPlan
+from streams.columns import sorted_rows
 from streams.errors import InputError
 from streams.geometry import Rect
 
@@ -136,7 +140,7 @@ def _by_definition(boxes, columns, rows, low_x, low_y, high_x, high_y):
 
 def _routers(grid, boxes):
     return (
-        AGrid.of_boxes(grid, boxes, np.arange(len(boxes))),
+        AGrid.of_boxes(grid, boxes),
         PlainGrid.of_boxes(grid, boxes),
         RTree.of_boxes(grid, boxes),
         RTree.of_boxes(grid, boxes, fanout=2),
@@ -195,6 +199,83 @@ def test_range_routers_agree_with_points_where_cells_are_no_round_numbers(world)
         assert router.route_points(x[1], y[1]).tolist() == owner
 
 
+def _parted(rng, grid, boxes, workers):
+    """Return a plan whose boxes divide their keywords, some into one part only; with ranges that leave gaps to the hash."""
+    parts = []
+    for _ in boxes:
+        count = int(rng.integers(1, 4))
+        start = np.sort(rng.choice(12, int(rng.integers(0, 5)) if count > 1 else 0, replace=False))
+        part = rng.integers(-1, count, len(start)).astype(np.int32)
+        parts.append((start, part, rng.integers(0, workers, count).astype(np.int32)))
+    return GridPlan.of_parts(grid, boxes, parts, workers, anchored=bool(rng.integers(2)))
+
+
+def _plan(rng, grid, boxes):
+    """Return a plan over these boxes: with a worker for each in order or not, anchored or not, or divided by keywords."""
+    workers = int(rng.integers(1, 9))
+    match int(rng.integers(3)):
+        case 0:
+            return GridPlan.of_boxes(grid, boxes, np.arange(len(boxes)), len(boxes))
+        case 1:
+            worker = rng.integers(0, workers, len(boxes))
+            return GridPlan.of_boxes(grid, boxes, worker, workers, anchored=bool(rng.integers(2)))
+        case _:
+            return _parted(rng, grid, boxes, workers)
+
+
+def _workers_by_definition(plan, boxes, words, by_all, otherwise):
+    """Return the workers of a row by the rules of keyword parts; `otherwise` gives the parts of a row without keywords."""
+    found = set()
+    for b in boxes:
+        first, parts = int(plan.part_off[b]), int(plan.part_off[b + 1] - plan.part_off[b])
+        low, high = plan.range_off[b : b + 2].tolist()
+        for word in words if by_all else words[-1:]:
+            said = [
+                part
+                for at, part in zip(plan.range_start[low:high], plan.range_part[low:high], strict=True)
+                if at <= word
+            ]
+            part = said[-1] if said and said[-1] >= 0 else scrambled(np.array([word]), parts)[0]
+            found.add(int(plan.part_worker[first + int(part)]))
+        if not words:
+            found |= {int(plan.part_worker[first + part]) for part in otherwise(parts)}
+    return sorted(found)
+
+
+@settings(max_examples=200, deadline=None)
+@given(world=worlds)
+def test_grid_plan_routes_by_its_definition(world):
+    """Points and ranges of any grid plan, also outside of the space, go where boxes and keyword parts say."""
+    kind, seed, columns, rows = world
+    rng = np.random.default_rng(seed)
+    grid = FineGrid(Rect(0, 0, columns, rows), columns, rows)
+    plan = _plan(rng, grid, _tiling(kind, rng, columns, rows))
+    whole, space = range(len(plan.boxes)), (columns, rows)
+    row = np.repeat(np.arange(30), rng.integers(0, 4, 30))
+    kw_off, kw = sorted_rows(row, rng.integers(0, 14, len(row)), 30)
+    words = _rows((kw_off, kw))
+
+    def near(low_x, low_y, high_x, high_y):
+        edges = np.clip([low_x, high_x], 0, columns), np.clip([low_y, high_y], 0, rows)
+        return _by_definition(plan.boxes, *space, edges[0][0], edges[1][0], edges[0][1], edges[1][1])
+
+    x, y = _coordinates(rng, columns, 30), _coordinates(rng, rows, 30)
+    hashed = x.view(np.int64) ^ (y.view(np.int64) >> 7)
+    found = _rows(plan.route_points(Points.of(x, y, kw_off, kw)))
+    for i in range(30):
+        boxes = whole if plan.anchored else near(x[i], y[i], x[i], y[i])
+        scattered = hashed[i : i + 1]
+        assert found[i] == _workers_by_definition(
+            plan, boxes, words[i], True, lambda parts, h=scattered: scrambled(h, parts)
+        )
+    bounds = _ranges(rng, columns, rows, 30)
+    match_any = rng.random(30) < 0.5
+    found = _rows(plan.route_regions(Regions.of(bounds, kw_off, kw, match_any, at=(x, y))))
+    for i, edges in enumerate(zip(*bounds, strict=True)):
+        boxes = near(x[i], y[i], x[i], y[i]) if plan.anchored else near(*edges)
+        assert found[i] == _workers_by_definition(plan, boxes, words[i], match_any[i], range)
+
+
 def _algorithm_1(boxes, columns, rows, box):
     """Tornado's Algorithm 1 to the letter (mirrored): a stack, dominant cells, marks; and how often it looked."""
     owner = np.zeros((rows, columns), int)
@@ -227,7 +308,7 @@ def test_a_grid_gives_what_algorithm_1_gives(world):
     rng = np.random.default_rng(seed)
     boxes = _tiling(kind, rng, columns, rows)
     x, y = np.sort(rng.integers(0, columns, (2, 20)), axis=0), np.sort(rng.integers(0, rows, (2, 20)), axis=0)
-    a_grid = AGrid.of_boxes(FineGrid(Rect(0, 0, columns, rows), columns, rows), boxes, np.zeros(len(boxes), int))
+    a_grid = AGrid.of_boxes(FineGrid(Rect(0, 0, columns, rows), columns, rows), boxes)
     found = _rows(a_grid.route_ranges(x[0] + 0.5, y[0] + 0.5, x[1] + 0.5, y[1] + 0.5))
     for row, box in zip(found, zip(x[0], y[0], x[1], y[1], strict=True), strict=True):
         literal, looks = _algorithm_1(boxes, columns, rows, box)
@@ -236,24 +317,20 @@ def test_a_grid_gives_what_algorithm_1_gives(world):
 
 
 @settings(max_examples=150, deadline=None)
-@given(world=worlds, other=st.sampled_from(KINDS), workers=st.integers(1, 9))
-def test_a_grid_with_other_boxes_is_the_one_made_of_them(world, other, workers):
+@given(world=worlds, other=st.sampled_from(KINDS))
+def test_a_grid_with_other_boxes_is_the_one_made_of_them(world, other):
     """Repainting what changed gives the same cells and the same map as painting everything, and leaves the old alone."""
     kind, seed, columns, rows = world
     rng = np.random.default_rng(seed)
     grid = FineGrid(Rect(0, 0, columns, rows), columns, rows)
     old, new = _tiling(kind, rng, columns, rows), _tiling(other, rng, columns, rows)
-    before = AGrid.of_boxes(grid, old, np.zeros(len(old), int))
+    before = AGrid.of_boxes(grid, old)
     cells = before.owner.copy()
-    worker = rng.integers(0, workers, len(new))
-    after, fresh = before.with_boxes(new, worker), AGrid.of_boxes(grid, new, worker)
-    for name in ("boxes", "workers", "owner", "table", "beside", "guide"):
+    after, fresh = before.with_boxes(new), AGrid.of_boxes(grid, new)
+    for name in ("boxes", "owner", "table", "beside", "guide"):
         assert np.array_equal(getattr(after, name), getattr(fresh, name))
         assert not getattr(after, name).flags.writeable
     assert np.array_equal(before.owner, cells)
-    bounds = _ranges(rng, columns, rows, 20)
-    routes = after.route_ranges(*bounds)
-    assert _rows(after.workers_of(routes)) == [sorted({int(worker[p]) for p in row}) for row in _rows(routes)]
 
 
 @settings(max_examples=150, deadline=None)
@@ -264,13 +341,12 @@ def test_a_grid_refuses_boxes_that_are_no_tiling(world, edge, step):
     rng = np.random.default_rng(seed)
     grid = FineGrid(Rect(0, 0, columns, rows), columns, rows)
     boxes = _tiling(kind, rng, columns, rows)
-    worker = np.zeros(len(boxes), int)
-    a_grid = AGrid.of_boxes(grid, boxes, worker)
+    a_grid = AGrid.of_boxes(grid, boxes)
     broken = boxes.copy()
     broken[rng.integers(len(boxes)), edge] += step
-    for make in (a_grid.with_boxes, lambda b, w: AGrid.of_boxes(grid, b, w)):
+    for make in (a_grid.with_boxes, lambda b: AGrid.of_boxes(grid, b)):
         with pytest.raises(InputError):
-            make(broken, worker)
+            make(broken)
 
 
 def _borders(owner, rows, columns, p):
@@ -305,7 +381,7 @@ def test_neighbours_are_those_that_share_a_border_and_say_what_can_move(world):
     kind, seed, columns, rows = world
     boxes = _tiling(kind, np.random.default_rng(seed), columns, rows)
     grid = FineGrid(Rect(0, 0, columns, rows), columns, rows)
-    a_grid = AGrid.of_boxes(grid, boxes, np.zeros(len(boxes), int))
+    a_grid = AGrid.of_boxes(grid, boxes)
     for p in range(min(len(boxes), 12)):
         near = a_grid.neighbours(p)
         assert {(n.partition, n.side) for n in near} == _borders(a_grid.owner, rows, columns, p)
@@ -320,7 +396,7 @@ def test_neighbours_are_those_that_share_a_border_and_say_what_can_move(world):
                 assert strips == [strip]
                 shifted = boxes.copy()
                 shifted[p], shifted[n.partition] = rest, grown
-                after = a_grid.with_boxes(shifted, a_grid.workers)
-                assert np.array_equal(after.table, AGrid.of_boxes(grid, shifted, a_grid.workers).table)
+                after = a_grid.with_boxes(shifted)
+                assert np.array_equal(after.table, AGrid.of_boxes(grid, shifted).table)
             elif n.adjacency is Adjacency.PART:
                 assert strips == []

@@ -41,7 +41,7 @@ def worlds(draw):
 
 def _owners(plan):
     """Return the worker of each cell."""
-    return plan.part_worker[plan.owner].reshape(plan.rows, plan.columns)
+    return plan.part_worker[plan.a_grid.owner].reshape(plan.rows, plan.columns)
 
 
 def _union(one, other):

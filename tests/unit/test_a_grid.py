@@ -1,27 +1,25 @@
 """A-Grid by example: the paper's figure, pinwheels, borders, rebalancing, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from partitioners import FineGrid, build_plan
+from partitioners import FineGrid
 from partitioners.builders.kd_decomposition import uniform_plan
-from partitioners.columns import Points, Regions
-from partitioners.costs.statistics import Statistics
 from partitioners.grids import range_routing
 from partitioners.grids.a_grid import AGrid
 from partitioners.grids.adjacency import Adjacency, Neighbour, Side, corner_strip
 from partitioners.grids.plain_grid import PlainGrid
 from partitioners.grids.r_tree import RTree
 from partitioners.grids.tiling import MAX_PARTITIONS
-from partitioners.plans.grid_plan import GridPlan
-from streams.batches import ObjectBatch, QueryBatch
 from streams.errors import DeclarationError, InputError
 from streams.geometry import Rect
 
 GRID = FineGrid(Rect(0, 0, 3, 3), 3, 3)
 #: Four arms around a centre, turning one way.
 PINWHEEL = [(0, 0, 1, 0), (2, 0, 2, 1), (1, 2, 2, 2), (0, 1, 0, 2), (1, 1, 1, 1)]
-ROUTERS = [lambda g, b: AGrid.of_boxes(g, b, np.arange(len(b))), PlainGrid.of_boxes, RTree.of_boxes]
+ROUTERS = [AGrid.of_boxes, PlainGrid.of_boxes, RTree.of_boxes]
 each_router = pytest.mark.parametrize("make", ROUTERS, ids=["a-grid", "plain grid", "r-tree"])
 
 
@@ -29,8 +27,8 @@ def _route(router, *bounds):
     return router.route_ranges(*(np.array([edge], float) for edge in bounds))[1].tolist()
 
 
-def _pinwheel(workers=range(5)):
-    return AGrid.of_boxes(GRID, PINWHEEL, list(workers))
+def _pinwheel():
+    return AGrid.of_boxes(GRID, PINWHEEL)
 
 
 @each_router
@@ -62,7 +60,7 @@ def test_a_grid_routes_the_range_of_figure_2():
     grid = FineGrid(Rect(0, 0, 8, 8), 8, 8)
     a, b, c, d = (0, 2, 3, 5), (4, 0, 7, 3), (4, 4, 4, 7), (5, 4, 7, 5)
     e, f, g = (5, 6, 7, 7), (0, 6, 3, 7), (0, 0, 3, 1)
-    a_grid = AGrid.of_boxes(grid, [a, b, c, d, e, f, g], np.arange(7))
+    a_grid = AGrid.of_boxes(grid, [a, b, c, d, e, f, g])
     assert _route(a_grid, 2.5, 2.5, 6.5, 6.5) == [0, 1, 2, 3, 4, 5]
 
 
@@ -141,40 +139,31 @@ def test_range_router_refuses_more_partitions_than_a_cell_can_name():
         PlainGrid.of_boxes(FineGrid(Rect(0, 0, 1, 1), 256, 256), boxes)
 
 
-def test_a_grid_of_a_plan_routes_like_the_plan():
-    """The structure made from a plan brings points and ranges to the plan's workers."""
+def test_grid_plan_takes_over_the_cells_of_the_plan_before():
+    """A move of units shares the structure, a shift of a border repaints it, and another grid begins afresh."""
     grid = FineGrid(Rect(0, 0, 2, 1), 40, 30)
-    boxes = uniform_plan(grid, 12).boxes
-    plan = GridPlan.of_boxes(grid, boxes, np.arange(12) * 5 % 7, 7)
-    rng = np.random.default_rng(3)
-    x, y = rng.random(200) * 2, rng.random(200)
-    a_grid = AGrid.of_plan(plan)
-    assert a_grid.workers[a_grid.route_points(x, y)].tolist() == plan.route_points(Points.of(x, y))[1].tolist()
-    bounds = x, y, x + rng.random(200), y + rng.random(200)
-    by_plan = plan.route_regions(Regions.of(bounds))
-    found = a_grid.workers_of(a_grid.route_ranges(*bounds))
-    assert [part.tolist() for part in found] == [part.tolist() for part in by_plan]
-
-
-def test_a_grid_refuses_plans_that_are_more_than_boxes():
-    """Plans that divide keywords or that send objects everywhere are not for an A-Grid."""
-    statistics = Statistics.of_batches(ObjectBatch.empty(), QueryBatch.empty(), Rect(0, 0, 1, 1), side=4)
-    with pytest.raises(DeclarationError, match="divides keywords; build it with the partitioner 'kd'"):
-        AGrid.of_plan(build_plan("text", statistics, 3))
-    with pytest.raises(DeclarationError, match="sends objects everywhere"):
-        AGrid.of_plan(build_plan("location", statistics, 3))
+    plan = uniform_plan(grid, 4)
+    assert plan.with_units([0], [3]).a_grid is plan.a_grid
+    boxes = plan.boxes.copy()
+    low, high = boxes[0], next(box for box in boxes if box[0] == boxes[0, 2] + 1 and box[1] == boxes[0, 1])
+    low[2], high[0] = low[2] - 1, high[0] - 1
+    shifted = plan.with_boxes(boxes, plan.part_worker)
+    assert shifted.a_grid.boxes.tolist() == boxes.tolist()
+    assert (shifted.version, shifted.cost.tolist()) == (2, [0.0] * 4)
+    assert np.count_nonzero(shifted.a_grid.owner != plan.a_grid.owner) == high[3] - high[1] + 1
+    assert plan.a_grid.boxes.tolist() == plan.boxes.tolist() != boxes.tolist()
+    finer = replace(plan, columns=80, boxes=plan.boxes * [2, 1, 2, 1] + [0, 0, 1, 0], near=plan)
+    assert finer.a_grid.grid.columns == 80
 
 
 def test_a_grid_shares_its_cells_where_no_border_moves():
-    """A change of workers copies no cells; a change of borders copies them and leaves the old ones alone."""
+    """Where nothing changes nothing is copied; a change of borders copies the cells and leaves the old ones alone."""
     a_grid = _pinwheel()
-    reassigned = a_grid.with_boxes(PINWHEEL, [4, 3, 2, 1, 0])
-    assert reassigned.owner is a_grid.owner
-    assert reassigned.workers.tolist() == [4, 3, 2, 1, 0]
-    shifted = a_grid.with_boxes([(0, 0, 0, 0), (1, 0, 2, 1), (1, 2, 2, 2), (0, 1, 0, 2)], [0, 1, 2, 3])
+    assert a_grid.with_boxes(PINWHEEL) is a_grid
+    shifted = a_grid.with_boxes([(0, 0, 0, 0), (1, 0, 2, 1), (1, 2, 2, 2), (0, 1, 0, 2)])
     assert shifted.owner.tolist() == [0, 1, 1, 3, 1, 1, 3, 2, 2]
     assert a_grid.owner.tolist() == [0, 0, 1, 3, 4, 1, 3, 2, 2]
-    split = shifted.with_boxes([(0, 0, 0, 0), (1, 0, 2, 0), (1, 2, 2, 2), (0, 1, 0, 2), (1, 1, 2, 1)], range(5))
+    split = shifted.with_boxes([(0, 0, 0, 0), (1, 0, 2, 0), (1, 2, 2, 2), (0, 1, 0, 2), (1, 1, 2, 1)])
     assert split.owner.tolist() == [0, 1, 1, 3, 4, 4, 3, 2, 2]
 
 
@@ -189,41 +178,24 @@ def test_a_grid_shares_its_cells_where_no_border_moves():
 def test_a_grid_with_boxes_refuses_gaps_and_overlaps(boxes, says):
     """Gaps, overlaps, and an overlap that is as large as a gap are noticed when only some boxes change."""
     with pytest.raises(InputError, match=says):
-        _pinwheel().with_boxes(boxes, np.zeros(len(boxes), int))
+        _pinwheel().with_boxes(boxes)
 
 
-@pytest.mark.parametrize(
-    ("workers", "says"), [([0, 1], r"shape \(2,\)"), ([0.5] * 5, "float64"), ([0, 1, 2, 3, -1], "expected 0..65535")]
-)
-def test_a_grid_refuses_impossible_workers(workers, says):
-    """Each partition has one worker with a number that exists."""
-    with pytest.raises(InputError, match=says):
-        _pinwheel(workers)
-
-
-def test_a_grid_workers_of_refuses_rows_of_another_making():
-    """Rows that are not ragged, or that name partitions which do not exist, do not reach the kernel."""
-    for rows in (([0, 2], [0]), ([0, 1], [5])):
-        with pytest.raises(InputError, match="partitions"):
-            _pinwheel().workers_of(tuple(np.array(part, np.int32) for part in rows))
-
-
-def test_a_grid_owns_its_boxes_and_workers():
-    """Later changes to the arrays that it was made of do not reach it."""
-    boxes, workers = np.array(PINWHEEL, np.int32), np.arange(5, dtype=np.int32)
-    a_grid = AGrid.of_boxes(GRID, boxes, workers)
-    boxes[:], workers[:] = 0, 0
+def test_a_grid_owns_its_boxes():
+    """Later changes to the array that it was made of do not reach it."""
+    boxes = np.array(PINWHEEL, np.int32)
+    a_grid = AGrid.of_boxes(GRID, boxes)
+    boxes[:] = 0
     assert a_grid.boxes.tolist() == [list(box) for box in PINWHEEL]
-    assert a_grid.workers.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_grid_refuses_a_grid_whose_columns_its_map_cannot_hold():
     """The partition map has two bytes for a column, and says so before it would cut one off."""
     for columns, rows in ((65_536, 1), (1, 65_536)):
         with pytest.raises(DeclarationError, match="at most 65,535 columns and rows"):
-            AGrid.of_boxes(FineGrid(Rect(0, 0, 1, 1), columns, rows), [(0, 0, columns - 1, rows - 1)], [0])
+            AGrid.of_boxes(FineGrid(Rect(0, 0, 1, 1), columns, rows), [(0, 0, columns - 1, rows - 1)])
     widest = FineGrid(Rect(0, 0, 65_535, 1), 65_535, 1)
-    a_grid = AGrid.of_boxes(widest, [(0, 0, 65_533, 0), (65_534, 0, 65_534, 0)], [0, 1])
+    a_grid = AGrid.of_boxes(widest, [(0, 0, 65_533, 0), (65_534, 0, 65_534, 0)])
     assert _route(a_grid, 65_533.5, 0.0, 65_534.0, 1.0) == [0, 1]
 
 
@@ -232,7 +204,7 @@ def test_neighbours_tell_whole_sides_corners_and_parts():
     grid = FineGrid(Rect(0, 0, 6, 6), 6, 6)
     centre, left, right_low, right_high = (2, 1, 3, 4), (0, 1, 1, 4), (4, 1, 5, 2), (4, 3, 5, 4)
     below, above = (0, 0, 5, 0), (0, 5, 5, 5)
-    a_grid = AGrid.of_boxes(grid, [centre, left, right_low, right_high, below, above], np.arange(6))
+    a_grid = AGrid.of_boxes(grid, [centre, left, right_low, right_high, below, above])
     near = a_grid.neighbours(0)
     assert near == (
         Neighbour(1, Side.LEFT, Adjacency.WHOLE),

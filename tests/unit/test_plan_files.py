@@ -104,11 +104,14 @@ def test_plan_file_is_replaced_whole(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"boxes": np.array([[0, 0, 1, 1]])}, "cover the space"),
-        ({"boxes": np.array([[0, 0, 3, 2], [0, 2, 3, 3]]), "worker": np.array([0, 1])}, "cover the space"),
+        ({"boxes": np.array([[0, 0, 1, 1]])}, "column 2, row 0 belongs to 0 partitions"),
+        (
+            {"boxes": np.array([[0, 0, 3, 2], [0, 2, 3, 3]]), "worker": np.array([0, 1])},
+            "row 2 belongs to 2 partitions",
+        ),
         ({"boxes": np.array([[0, 0, 4, 3]])}, "expected 0..3"),
         ({"boxes": np.array([[2, 0, 1, 3]])}, "ends before it begins"),
-        ({"boxes": np.empty((0, 4), np.int32), "worker": np.empty(0, np.int32)}, "at least one row"),
+        ({"boxes": np.empty((0, 4), np.int32), "worker": np.empty(0, np.int32)}, "expected 1 to 65,535 rows"),
         ({"worker": np.array([2])}, "expected 0..1"),
         ({"worker": np.array([0, 1])}, "offsets"),
     ],

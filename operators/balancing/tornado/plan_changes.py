@@ -1,7 +1,6 @@
 """What operations do to a plan, and which cells change hands between two plans."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -46,9 +45,7 @@ def apply(
     if max(workers) >= plan.workers:
         raise InputError(f"an operation gives cells to worker {max(workers)} of a plan for {plan.workers} workers")
     tiling = np.array([boxes[worker] for worker in workers], np.int32)
-    return replace(
-        GridPlan.of_boxes(plan.grid, tiling, np.array(workers, np.int32), plan.workers), version=plan.version + 1
-    )
+    return plan.with_boxes(tiling, np.array(workers, np.int32))
 
 
 def changed(
