@@ -22,10 +22,11 @@ from benchmarks.box_walk import BoxWalk
 from benchmarks.report import Goal, Options, Report
 from benchmarks.synthetic_stream import synthetic_objects
 from partitioners.builders.kd_decomposition import kd_decomposition
-from partitioners.columns import Csr, Points, Regions
+from partitioners.columns import Csr, Points, Regions, Workers
 from partitioners.grids.fine_grid import DEFAULT_SIDE, FineGrid
 from partitioners.grids.plain_grid import PlainGrid
 from partitioners.grids.r_tree import RTree
+from partitioners.grids.range_routing import RangeRouter
 from partitioners.plans.broadcast import one_each
 from partitioners.plans.grid_plan import GridPlan
 from streams.errors import RunError
@@ -128,10 +129,20 @@ def _routers(grid: FineGrid, boxes: Boxes) -> dict[str, Router]:
     walk = BoxWalk.of_plan(plan)
     return {
         "a_grid": Router(plan.route_points, plan.route_regions),
-        "grid": Router(lambda p: one_each(plain.route_points(p.x, p.y)), lambda r: plain.route_ranges(*r.bounds)),
-        "r_tree": Router(lambda p: one_each(tree.route_points(p.x, p.y)), lambda r: tree.route_ranges(*r.bounds)),
+        "grid": _of_workers(plain, plan.part_worker),
+        "r_tree": _of_workers(tree, plan.part_worker),
         "walk": Router(walk.route_points, walk.route_regions),
     }
+
+
+def _of_workers(router: RangeRouter, worker: Workers) -> Router:
+    """Return a structure that finds partitions as one that finds their workers, which ascend as the partitions do."""
+
+    def regions(rows: Regions) -> Csr:
+        off, partition = router.route_ranges(*rows.bounds)
+        return off, worker[partition]
+
+    return Router(lambda rows: one_each(worker[router.route_points(rows.x, rows.y)]), regions)
 
 
 def _scaled(boxes: Boxes, side: int) -> tuple[FineGrid, Boxes]:

@@ -54,6 +54,7 @@ class GridPlan:
         range_off, range_start, range_part: how a box of several parts divides keywords.
         cost: the estimated cost of each part, for allocation and display.
         anchored: whether queries stay in the box of their place and objects visit all boxes.
+        in_order: whether workers ascend with boxes and are distinct, so that rows of boxes are rows of workers.
         a_grid: the structure that points and ranges are routed with; a successor repaints what has changed.
     """
 
@@ -74,6 +75,7 @@ class GridPlan:
     version: int = 1
     near: InitVar["GridPlan | None"] = None
     a_grid: AGrid = field(init=False, repr=False)
+    in_order: bool = field(init=False, repr=False)
 
     def __post_init__(self, near: "GridPlan | None") -> None:
         own_columns(
@@ -85,6 +87,7 @@ class GridPlan:
             near.a_grid.with_boxes(self.boxes) if near is not None and shared else AGrid.of_boxes(self.grid, self.boxes)
         )
         object.__setattr__(self, "a_grid", a_grid)
+        object.__setattr__(self, "in_order", bool((np.diff(self.part_worker) > 0).all()))
         self.check()
 
     @classmethod
@@ -220,7 +223,7 @@ class GridPlan:
             boxes = self.a_grid.route_ranges(*regions.bounds, nearest=True)
         if not self.meets_once:
             return self._by_keyword(boxes, regions.kw_off, regions.kw, regions.match_any, np.empty(0, np.int64))
-        if self.anchored or (np.diff(self.part_worker) > 0).all():
+        if self.anchored or self.in_order:
             return boxes[0], self.part_worker[boxes[1]]
         found: Csr = workers_of_rows(*boxes, self.part_worker, self.workers)
         return found
