@@ -24,13 +24,15 @@ from partitioners.costs.statistics import ObjectSample, QuerySample, Statistics,
 from partitioners.grids.fine_grid import DEFAULT_SIDE, FineGrid
 from partitioners.plans.plan import Plan, save
 from pipeline.inputs import find_inputs
+from pipeline.object_view import ObjectView
 from pipeline.prepared_rows import collected_rows, numbered_rows, source_objects
 from pipeline.query_tables import INITIAL_OBJECTS, QUERY_DDL, QueryReading, initial_objects, query_sample, query_table
 from pipeline.session import DEFAULT_MASTER, Progress, silent, spark_session
 from streams.columns import csr_concat
 from streams.errors import DeclarationError, InputError, did_you_mean
 from streams.files.prepared import Manifest, load_manifest, load_vocabulary
-from streams.geometry import METRICS, Metric
+from streams.geometry import METRICS, Metric, Rect
+from streams.vocabulary import Vocabulary
 
 __all__ = ["MAX_OBJECTS", "MAX_QUERIES", "BuiltPlan", "Gathered", "build_plan", "gather_statistics"]
 
@@ -75,6 +77,9 @@ def build_plan(
     options: Mapping[str, Any] | None = None,
     side: int = DEFAULT_SIDE,
     metric: Metric = "euclidean",
+    space: Rect | None = None,
+    vocabulary: Vocabulary | None = None,
+    answers: frozenset[str] | None = None,
     max_objects: int = MAX_OBJECTS,
     max_queries: int = MAX_QUERIES,
     master: str = DEFAULT_MASTER,
@@ -91,6 +96,9 @@ def build_plan(
         options: the partitioner's own options, such as ``leaves`` (theta) of ``qt-tree``.
         side: cells along each side of the fine grid.
         metric: of the topology; balls of kNN queries are Euclidean in any case.
+        space: of the topology; None takes the bounds of the data.
+        vocabulary: of the topology, empty where it has none; None takes that of the data.
+        answers: the kinds of query that the topology answers; None takes all.
         max_objects: size of the sample of objects.
         max_queries: size of the sample of queries.
         master: any Spark master.
@@ -116,8 +124,8 @@ def build_plan(
     options = dict(options or {})
     literal = options.get("literal") is True
     gathered = gather_statistics(
-        spark, data, queries, side=side, metric=metric, max_objects=max_objects, max_queries=max_queries,
-        costs=kind == "kd", literal=literal, progress=progress,
+        spark, data, queries, side=side, metric=metric, space=space, vocabulary=vocabulary, answers=answers,
+        max_objects=max_objects, max_queries=max_queries, costs=kind == "kd", literal=literal, progress=progress,
     )  # fmt: skip
     progress("deciding splits", 0.8)
     plan = build_from(kind, gathered.statistics, workers, **options)
@@ -133,6 +141,9 @@ def gather_statistics(
     *,
     side: int = DEFAULT_SIDE,
     metric: Metric = "euclidean",
+    space: Rect | None = None,
+    vocabulary: Vocabulary | None = None,
+    answers: frozenset[str] | None = None,
     max_objects: int = MAX_OBJECTS,
     max_queries: int = MAX_QUERIES,
     initial: int = INITIAL_OBJECTS,
@@ -142,6 +153,8 @@ def gather_statistics(
 ) -> Gathered:
     """Gather what builders look at: samples of objects and queries, and counts by cell of all of both.
 
+    `space`, `vocabulary` and `answers` are the topology's, so that where the samples hold everything, the statistics are
+    those that the topology takes from the same input by itself (`topology.planning`); None takes them from the data.
     `costs` counts Tornado's Equation 1 by cell as well (`literal`: with queries wherever they are).
     """
     if not 1 <= max_objects <= MAX_INITIAL_OBJECTS or not 1 <= max_queries <= MAX_INITIAL_OBJECTS:
@@ -149,34 +162,34 @@ def gather_statistics(
             f"samples of {max_objects} objects and {max_queries} queries; expected 1 to {MAX_INITIAL_OBJECTS} of each"
         )
     manifest = load_manifest(data)
-    vocabulary = load_vocabulary(data)
-    grid = FineGrid(manifest.space, side, side)
+    prepared = load_vocabulary(data)
+    seen = prepared if vocabulary is None else vocabulary
+    view = ObjectView.of(space or manifest.space, prepared, seen)
+    grid = FineGrid(view.space, side, side)
     progress("sampling objects", 0.2)
-    sample = _object_sample(spark, data, manifest, max_objects)
+    sample = _object_sample(spark, data, manifest, view, max_objects)
     progress("reading queries", 0.4)
-    span = float(max(manifest.last_ts - manifest.first_ts, 1))
-    reading = QueryReading(manifest.space, metric, span, vocabulary.words)
-    found, total, rejected = _queries(spark, data, queries, reading, initial, max_queries)
+    reading = QueryReading(view.space, metric, sample.span_ms, seen.words, answers)
+    found, total, rejected = _queries(spark, data, queries, reading, view, initial, max_queries)
     progress("counting by cell", 0.6)
     statistics = Statistics(
         grid,
         sample,
         found,
-        vocabulary,
-        cell_cost=_costs(spark, data, grid, sample, found, literal) if costs and len(found) else None,
+        seen,
+        cell_cost=_costs(spark, data, view, grid, sample, found, literal)
+        if costs and len(sample) and len(found)
+        else None,
         # In a sample that is everything, builders count for themselves.
-        cell_objects=_cell_objects(spark, data, grid) if manifest.rows > len(sample) else None,
+        cell_objects=_cell_objects(spark, data, grid) if manifest.rows > max_objects else None,
     )
     return Gathered(statistics, manifest.rows, total, rejected)
 
 
-def _object_sample(spark: Any, data: str | Path, manifest: Manifest, at_most: int) -> ObjectSample:
+def _object_sample(spark: Any, data: str | Path, manifest: Manifest, view: ObjectView, at_most: int) -> ObjectSample:
     """Return evenly spaced objects, at most so many."""
-    rows = thinned(manifest.rows, at_most)
-    source = collected_rows(spark, data, rows)
-    return ObjectSample(
-        source.x, source.y, source.kw_off, source.kw, float(max(manifest.last_ts - manifest.first_ts, 1))
-    )
+    source = collected_rows(spark, data, thinned(manifest.rows, at_most))
+    return view.seen(source, float(max(manifest.last_ts - manifest.first_ts, 1)))
 
 
 def _queries(
@@ -184,6 +197,7 @@ def _queries(
     data: str | Path,
     queries: Sequence[str | Path],
     reading: QueryReading,
+    view: ObjectView,
     initial: int,
     at_most: int,
 ) -> tuple[QuerySample, int, int]:
@@ -193,7 +207,7 @@ def _queries(
     files = find_inputs(spark, [str(path) for path in queries])
     lines = spark.read.text([file.path for file in files])
     near = not lines.where("instr(value, '\"knn\"') > 0").isEmpty()
-    objects = initial_objects(spark, data, initial) if near else None
+    objects = initial_objects(spark, data, initial, view) if near else None
     with tempfile.TemporaryDirectory(prefix="waterspout-queries-") as work:
         query_table(spark, queries, reading, objects).write.parquet(f"{work}/all")
         table = spark.read.schema(QUERY_DDL).parquet(f"{work}/all")
@@ -221,11 +235,13 @@ _NO_QUERIES = pa.schema(
 
 
 def _cell_objects(spark: Any, data: str | Path, grid: FineGrid) -> Any:
-    """Return all objects by fine cell (rows x columns)."""
+    """Return all objects of the space by fine cell (rows x columns)."""
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             x, y = (batch[name].to_numpy(zero_copy_only=False) for name in ("x", "y"))
+            inside = grid.space.contains(x, y)
+            x, y = x[inside], y[inside]
             cells, times = np.unique(grid.cells_of(x, y), return_counts=True)
             yield pa.RecordBatch.from_arrays([pa.array(cells), pa.array(times.astype(np.float64))], ["cell", "n"])
 
@@ -233,16 +249,24 @@ def _cell_objects(spark: Any, data: str | Path, grid: FineGrid) -> Any:
 
 
 def _costs(
-    spark: Any, data: str | Path, grid: FineGrid, objects: ObjectSample, queries: QuerySample, literal: bool
+    spark: Any,
+    data: str | Path,
+    view: ObjectView,
+    grid: FineGrid,
+    objects: ObjectSample,
+    queries: QuerySample,
+    literal: bool,
 ) -> Any:
     """Return Tornado's Equation 1 by cell over evenly spaced objects, the work of it shared by all workers."""
     excess = max(_pairs(objects, queries) / _COSTED_PAIRS, 1.0) ** 0.5
-    shared = spark.sparkContext.broadcast(queries.take(thinned(len(queries), max(1, int(len(queries) / excess)))))
+    asked = queries.take(thinned(len(queries), max(1, int(len(queries) / excess))))
+    shared = spark.sparkContext.broadcast((asked, view))
     step = max(1, round(load_manifest(data).rows * excess / len(objects)))
 
     def cost(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        asked, view = shared.value
         for part in _joined(batches):
-            costs = cell_costs(grid, part, shared.value, here=not literal).ravel()
+            costs = cell_costs(grid, view.seen(part), asked, here=not literal).ravel()
             cells = np.flatnonzero(costs)
             yield pa.RecordBatch.from_arrays([pa.array(cells), pa.array(costs[cells])], ["cell", "n"])
 

@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 
 from partitioners.costs.initial_objects import MAX_INITIAL_OBJECTS, InitialObjects
 from partitioners.costs.statistics import QuerySample
-from partitioners.costs.subscription_costs import ball_rects
 from pipeline.inputs import find_inputs
+from pipeline.object_view import ObjectView
 from pipeline.prepared_rows import numbered_rows, source_objects
 from pipeline.split_rows import SplitRows
-from streams.batches import FOREVER, OP_REGISTER, TYPE_KNN, TYPE_TOPK, QueryBatch
+from streams.batches import OP_REGISTER, QueryBatch
 from streams.errors import DeclarationError, InputError
 from streams.files.file_blocks import DEFAULT_LIMITS, RecordBlock
 from streams.files.prepared import load_manifest
 from streams.files.query_columns import json_queries
+from streams.files.query_files import KINDS
 from streams.files.query_records import QueryRules
-from streams.geometry import REGION_RECT, Metric, Rect, region_bounds
+from streams.geometry import Metric, Rect
 from streams.vocabulary import Encoder, Vocabulary
 
 __all__ = ["INITIAL_OBJECTS", "QUERY_DDL", "QueryReading", "initial_objects", "query_sample", "query_table"]
@@ -42,16 +43,22 @@ QUERY_DDL = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryReading:
-    """What lines are read with: the space, the words, the time span that a query without an end lives for."""
+    """What lines are read with: the space, the words, the time span that a query without an end lives for.
+
+    `answers` are the kinds of query that are accepted, out of `streams.files.query_files.KINDS`; none: all.
+    """
 
     space: Rect
     metric: Metric
     span_ms: float
     words: tuple[str, ...]
+    answers: frozenset[str] | None = None
 
 
-def initial_objects(spark: Any, data: str | Path, at_most: int = INITIAL_OBJECTS) -> InitialObjects:
-    """Return O_init, the first objects of a prepared data set, as postings.
+def initial_objects(
+    spark: Any, data: str | Path, at_most: int = INITIAL_OBJECTS, view: ObjectView | None = None
+) -> InitialObjects:
+    """Return O_init, the first objects of a prepared data set (as a topology sees them), as postings.
 
     They are brought to the driver, at most `partitioners.costs.initial_objects.MAX_INITIAL_OBJECTS`, and shared with all
     workers: nearest neighbours are found in all of them at once, and a million objects are about 400 MB of postings.
@@ -59,8 +66,9 @@ def initial_objects(spark: Any, data: str | Path, at_most: int = INITIAL_OBJECTS
     if not 1 <= at_most <= MAX_INITIAL_OBJECTS:
         raise DeclarationError(f"O_init of {at_most} objects; expected 1 to {MAX_INITIAL_OBJECTS}")
     table = numbered_rows(spark, data, at_most).toArrow().sort_by("number")
-    source = source_objects(table)
-    return InitialObjects.of(load_manifest(data).space, source.x, source.y, source.kw_off, source.kw)
+    view = view or ObjectView(load_manifest(data).space)
+    seen = view.seen(source_objects(table))
+    return InitialObjects.of(view.space, seen.x, seen.y, seen.kw_off, seen.kw)
 
 
 def query_table(
@@ -109,8 +117,14 @@ def _columns(
     """Read lines to a batch of `QUERY_DDL`."""
     rules = QueryRules(reading.space, reading.metric, DEFAULT_LIMITS.keywords)
     read = json_queries(_block(lines), rules, encoder, DEFAULT_LIMITS.line_bytes)
-    rejected = sorted(read.objections.reasons)
     batch = read.batch.take(np.flatnonzero(read.batch.op == OP_REGISTER))
+    if reading.answers is not None:
+        answered = np.array([[kind in reading.answers for kind in kinds] for kinds in KINDS])
+        kept = answered[batch.type, batch.continuous.astype(np.int64)]
+        for row in batch.number[~kept].tolist():
+            read.objections.note_row(row, "queries of this kind are not answered by the topology")
+        batch = batch.take(np.flatnonzero(kept))
+    rejected = sorted(read.objections.reasons)
     good = _registrations(batch, reading, initial)
     good["number"] = pa.array(number[batch.number])
     names = [part.split()[0] for part in QUERY_DDL.split(", ")]
@@ -143,30 +157,14 @@ def _block(lines: list[bytes]) -> RecordBlock:
 
 
 def _registrations(batch: QueryBatch, reading: QueryReading, initial: InitialObjects | None) -> dict[str, Any]:
-    low_x, low_y, high_x, high_y = region_bounds(batch.region, batch.shape, reading.space, reading.metric)
-    rectangle = batch.region == REGION_RECT
-    at_x = np.where(rectangle, low_x / 2 + high_x / 2, batch.shape[:, 0])
-    at_y = np.where(rectangle, low_y / 2 + high_y / 2, batch.shape[:, 1])
-    match_any = batch.match_any | (batch.type == TYPE_TOPK)
-    bounds = np.stack([low_x, low_y, high_x, high_y], axis=1)
-    near = np.flatnonzero(batch.type == TYPE_KNN)
-    if initial is not None and len(near):
-        few = batch.take(near)
-        radius = initial.kth_distances(at_x[near], at_y[near], few.kw_off, few.kw, few.k, few.match_any)
-        bounds[near] = ball_rects(at_x[near], at_y[near], radius, reading.space)
-    life = np.where(batch.end == FOREVER, reading.span_ms, np.minimum(batch.end - batch.ts, 2.0**53))
+    sample = QuerySample.of_batch(batch, reading.space, reading.metric, reading.span_ms, initial)
+    names = ("continuous", "match_any", "min_x", "min_y", "max_x", "max_y", "at_x", "at_y", "alpha", "life_ms")
     return {
-        "type": pa.array(batch.type.astype(np.int32)),
-        "continuous": pa.array(batch.continuous),
-        "match_any": pa.array(match_any),
-        **{name: pa.array(bounds[:, i]) for i, name in enumerate(("min_x", "min_y", "max_x", "max_y"))},
-        "at_x": pa.array(at_x),
-        "at_y": pa.array(at_y),
-        "k": pa.array(batch.k.astype(np.int32)),
-        "alpha": pa.array(batch.alpha),
-        "life_ms": pa.array(life.astype(np.float64)),
+        "type": pa.array(sample.type.astype(np.int32)),
+        **{name: pa.array(getattr(sample, name)) for name in names},
+        "k": pa.array(sample.k.astype(np.int32)),
         "window_ms": pa.array(batch.window),
-        "keyword_ids": pa.ListArray.from_arrays(pa.array(batch.kw_off), pa.array(batch.kw)),
+        "keyword_ids": pa.ListArray.from_arrays(pa.array(sample.kw_off), pa.array(sample.kw)),
     }
 
 

@@ -61,6 +61,11 @@ class Rect:
         """Return (min x, min y, max x, max y)."""
         return (self.min_x, self.min_y, self.max_x, self.max_y)
 
+    def covers(self, other: "Rect") -> bool:
+        """Tell whether another rectangle is inside."""
+        low = self.min_x <= other.min_x and self.min_y <= other.min_y
+        return low and self.max_x >= other.max_x and self.max_y >= other.max_y
+
     def contains(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Tell for each point whether it is inside; NaN is not."""
         return np.asarray((x >= self.min_x) & (x <= self.max_x) & (y >= self.min_y) & (y <= self.max_y))

@@ -7,7 +7,7 @@ from partitioners.plans.plan import Plan
 from streams.batches import ObjectBatch, QueryBatch
 from streams.errors import DeclarationError
 from topology.declaration import Topology
-from topology.input_files import read_input
+from topology.input_files import read_input, vocabulary_of
 from topology.plan_request import EVALUATOR, is_automatic, needs_plan, plan_path
 
 __all__ = ["plan_of"]
@@ -23,10 +23,17 @@ def plan_of(topology: Topology) -> Plan | None:
     settings = topology.settings
     workers = topology.component(EVALUATOR).parallelism
     plan = _built(topology, workers) if is_automatic(topology) else load(plan_path(topology))
-    if plan.workers != workers or plan.space != settings.space:
+    if plan.workers != workers:
         raise DeclarationError(
-            f"the plan is for {plan.workers} workers in the space {list(plan.space.as_tuple())}, but the topology has "
-            f"{workers} evaluators in {list(settings.space.as_tuple())}; build the plan again, or change the topology",
+            f"the plan is for {plan.workers} workers, but the topology has {workers} evaluators; build the plan again "
+            f"with 'waterspout build', or set bolt.{EVALUATOR}.parallelism = {plan.workers}",
+            ("topology", "plan"),
+        )
+    if not plan.space.covers(settings.space):
+        raise DeclarationError(
+            f"the plan is for the space {list(plan.space.as_tuple())}, which does not cover the topology's "
+            f"{list(settings.space.as_tuple())}; build the plan again with 'waterspout build', which takes the topology's "
+            "space, or set topology.space to one within the plan's",
             ("topology", "plan"),
         )
     return plan
@@ -45,6 +52,7 @@ def _built(topology: Topology, workers: int) -> Plan:
         topology.settings.space,
         metric=topology.settings.metric,
         side=asked.side,
+        vocabulary=vocabulary_of(topology),
     )
     return build_plan(asked.kind, statistics, workers, **asked.options)
 

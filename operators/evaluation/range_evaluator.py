@@ -40,4 +40,5 @@ class RangeEvaluator(Evaluator):
         plan = context.plan
         grid = (plan.columns, plan.rows) if isinstance(plan, GridPlan) else (DEFAULT_SIDE, DEFAULT_SIDE)
         by_cell = context.statistics is not None and context.statistics.kind == "cells"
-        return RangeCore(make_range_index(self.index, context.space, context.metric, grid, by_cell))
+        space = context.space if plan is None else plan.space  # loads are counted over the cells of the plan
+        return RangeCore(make_range_index(self.index, space, context.metric, grid, by_cell))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from partitioners.columns import Floats, Ints, Offsets
 from partitioners.costs.initial_objects import InitialObjects
+from partitioners.costs.subscription_costs import ball_rects
 from partitioners.grids.fine_grid import DEFAULT_SIDE, FineGrid
 from streams.batches import FOREVER, OP_REGISTER, OP_UPSERT, TYPE_KNN, TYPE_TOPK, ObjectBatch, QueryBatch
 from streams.columns import csr_take
@@ -76,6 +77,33 @@ class QuerySample:
         plain = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in ("kw_off", "kw")}
         return QuerySample(**plain, kw_off=kw_off, kw=kw)
 
+    @classmethod
+    def of_batch(
+        cls, queries: QueryBatch, space: Rect, metric: Metric, span_ms: float, initial: InitialObjects | None
+    ) -> "QuerySample":
+        """Take registrations as a sample.
+
+        The bounds of a kNN query are those of its ball among the objects at hand (DkM-SKS, Section 3.2), within the space.
+        Balls are measured in coordinates also where the metric is haversine: they weigh costs and never decide where a
+        query goes. A query without an end lives for `span_ms`, as long as the objects at hand.
+        """
+        bounds = np.stack(region_bounds(queries.region, queries.shape, space, metric), axis=1)
+        rectangle = queries.region == REGION_RECT
+        at_x = np.where(rectangle, bounds[:, 0] / 2 + bounds[:, 2] / 2, queries.shape[:, 0])
+        at_y = np.where(rectangle, bounds[:, 1] / 2 + bounds[:, 3] / 2, queries.shape[:, 1])
+        match_any = queries.match_any | (queries.type == TYPE_TOPK)
+        near = np.flatnonzero((queries.type == TYPE_KNN) & (queries.region == REGION_NONE))
+        if initial is not None and len(near):
+            words = csr_take(queries.kw_off, queries.kw, near)
+            radius = initial.kth_distances(at_x[near], at_y[near], *words, queries.k[near], match_any[near])
+            bounds[near] = ball_rects(at_x[near], at_y[near], radius, space)
+        life = np.where(queries.end == FOREVER, span_ms, np.minimum(queries.end - queries.ts, 2.0**53))
+        low_x, low_y, high_x, high_y = (np.ascontiguousarray(bounds[:, edge]) for edge in range(4))
+        return cls(
+            queries.target, queries.type, queries.continuous, match_any, low_x, low_y, high_x, high_y, at_x, at_y,
+            queries.k, queries.alpha, life.astype(np.float64), queries.kw_off, queries.kw,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
@@ -129,38 +157,15 @@ class Statistics:
         side: int = DEFAULT_SIDE,
         vocabulary: Vocabulary | None = None,
     ) -> "Statistics":
-        """Take statistics from batches: upserted objects and registered queries.
-
-        The bounds of a kNN query are those of its ball among the objects at hand (DkM-SKS, Section 3.2). Balls are
-        measured in coordinates also where the metric is haversine: they weigh costs and never decide where a query goes.
-        """
+        """Take statistics from batches: upserted objects and registered queries."""
         objects = objects.take(np.flatnonzero(objects.op == OP_UPSERT))
         queries = queries.take(np.flatnonzero(queries.op == OP_REGISTER))
         span = float(objects.ts[-1] - objects.ts[0]) if len(objects) else 0.0
         sample = ObjectSample(objects.x, objects.y, objects.kw_off, objects.kw, max(span, 1.0))
-        low_x, low_y, high_x, high_y = region_bounds(queries.region, queries.shape, space, metric)
-        rectangle = queries.region == REGION_RECT
-        at_x = np.where(rectangle, low_x / 2 + high_x / 2, queries.shape[:, 0])
-        at_y = np.where(rectangle, low_y / 2 + high_y / 2, queries.shape[:, 1])
-        match_any = queries.match_any | (queries.type == TYPE_TOPK)
-        ball = (queries.type == TYPE_KNN) & (queries.region == REGION_NONE)
-        if ball.any():
-            rows = np.flatnonzero(ball)
-            radius = InitialObjects.of(space, sample.x, sample.y, sample.kw_off, sample.kw).kth_distances(
-                at_x[rows], at_y[rows], *csr_take(queries.kw_off, queries.kw, rows), queries.k[rows], match_any[rows]
-            )
-            low_x[rows], high_x[rows] = at_x[rows] - radius, at_x[rows] + radius
-            low_y[rows], high_y[rows] = at_y[rows] - radius, at_y[rows] + radius
-        life = np.where(queries.end == FOREVER, sample.span_ms, np.minimum(queries.end - queries.ts, 2.0**53))
-        return cls(
-            FineGrid(space, side, side),
-            sample,
-            QuerySample(
-                queries.target, queries.type, queries.continuous, match_any, low_x, low_y, high_x, high_y, at_x, at_y,
-                queries.k, queries.alpha, life.astype(np.float64), queries.kw_off, queries.kw,
-            ),
-            vocabulary or Vocabulary(),
-        )  # fmt: skip
+        near = bool((queries.type == TYPE_KNN).any())
+        initial = InitialObjects.of(space, sample.x, sample.y, sample.kw_off, sample.kw) if near else None
+        asked = QuerySample.of_batch(queries, space, metric, sample.span_ms, initial)
+        return cls(FineGrid(space, side, side), sample, asked, vocabulary or Vocabulary())
 
 
 def thinned(rows: int, at_most: int) -> Ints:

@@ -88,8 +88,22 @@ def test_plan_for_another_number_of_workers_is_refused(tmp_path):
     """A plan is for so many evaluators; another number is an error that says what to do."""
     inputs = write_inputs(tmp_path, 8)
     save(plan_of(planned(*inputs, "kd", evaluators=3)), tmp_path / "three.plan")
-    with pytest.raises(DeclarationError, match=r"the plan is for 3 workers .* but the topology has 4 evaluators"):
+    with pytest.raises(
+        DeclarationError, match=r"the plan is for 3 workers, but the topology has 4 evaluators; .*parallelism = 3"
+    ):
         run(planned(*inputs, None, plan=tmp_path / "three.plan", evaluators=4))
+
+
+def test_plan_that_covers_the_space_is_followed_and_another_is_refused(tmp_path):
+    """A plan of a larger space is exact, rebalancing included; one that ends within the topology's is refused with both."""
+    inputs = write_inputs(tmp_path, 8)
+    for kind in PARTITIONERS:
+        save(plan_of(planned(*inputs, kind, space=[-0.5, -1.0, 1.5, 1.0])), tmp_path / "wide.plan")
+        assert_exact(planned(*inputs, None, plan=tmp_path / "wide.plan"))
+    save(plan_of(planned(*inputs, "kd", space=[0.0, 0.0, 1.0, 0.9])), tmp_path / "narrow.plan")
+    spaces = r"the space \[0.0, 0.0, 1.0, 0.9\], which does not cover the topology's \[0.0, 0.0, 1.0, 1.0\]; build"
+    with pytest.raises(DeclarationError, match=spaces):
+        run(planned(*inputs, None, plan=tmp_path / "narrow.plan"))
 
 
 @pytest.mark.parametrize(

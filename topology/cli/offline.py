@@ -11,7 +11,10 @@ from rich.console import Console
 
 from streams.errors import DeclarationError, InputError
 from streams.geometry import Rect
+from topology.input_files import vocabulary_of
+from topology.plan_request import EVALUATOR
 from topology.toml import load_topology
+from topology.wiring import answers_of
 
 __all__ = ["build", "plot", "prepare", "workload"]
 
@@ -102,8 +105,9 @@ def build(
         raise DeclarationError(f"{topology} asks for no plan; add [topology.partitioner] with a 'kind'")
     with _steps() as progress:
         built = pipeline.build_plan(
-            asked.kind, data, queries or [], out, workers=declared.component("evaluator").parallelism,
-            options=asked.options, side=asked.side, metric=declared.settings.metric, master=master, progress=progress,
+            asked.kind, data, queries or [], out, workers=declared.component(EVALUATOR).parallelism,
+            options=asked.options, side=asked.side, metric=declared.settings.metric, space=declared.settings.space,
+            vocabulary=vocabulary_of(declared), answers=answers_of(declared) or None, master=master, progress=progress,
         )  # fmt: skip
     typer.echo(f"{out}: {asked.kind} plan for {built.plan.workers} workers")
 
