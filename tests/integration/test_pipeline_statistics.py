@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from dataclasses import fields
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -285,23 +286,7 @@ def test_gathered_statistics_equal_those_of_the_online_plane(data, spark, mix):
     for name in ("x", "y", "kw_off", "kw"):
         assert np.array_equal(getattr(found.statistics.objects, name), getattr(wanted.objects, name)), name
     assert found.statistics.objects.span_ms == wanted.objects.span_ms
-    for name in (
-        "min_x",
-        "min_y",
-        "max_x",
-        "max_y",
-        "number",
-        "type",
-        "continuous",
-        "match_any",
-        "at_x",
-        "at_y",
-        "k",
-        "alpha",
-        "life_ms",
-        "kw_off",
-        "kw",
-    ):
+    for name in (f.name for f in fields(found.statistics.queries)):
         assert np.array_equal(getattr(found.statistics.queries, name), getattr(wanted.queries, name)), name
     assert (found.objects, found.queries, found.rejected_queries) == (len(objects), 600, 0)
     costs = cell_costs(wanted.grid, wanted.objects, wanted.queries)

@@ -187,6 +187,15 @@ def test_qt_tree_divides_by_space_where_queries_are_small():
     assert loads(plan.leaf_cost, plan.leaf_worker, 3).sum() == pytest.approx(plan.leaf_cost.sum())
 
 
+def test_qt_tree_counts_objects_on_a_middle_line_where_it_routes_them():
+    """Objects exactly on the middle belong to the upper quarters: these get the cost, and the objects."""
+    objects = _objects([(0.5, 0.5)] * 60 + [(0.5, 0.2)] * 30 + [(0.2, 0.2)] * 10, [[0]] * 100)
+    plan = build_plan("quadtree", _statistics(objects, _queries([(0, 0, 1, 1)] * 5, [[0]] * 5)), 4, leaves=4)
+    leaf = plan.leaves_of_points(Points.of(np.array([0.5, 0.5, 0.2, 0.2]), np.array([0.5, 0.2, 0.2, 0.5])))
+    assert np.argsort(-plan.leaf_cost[leaf]).tolist() == [0, 1, 2, 3]
+    assert plan.leaf_cost[leaf[3]] == 0.0
+
+
 def test_qt_tree_without_queries_balances_objects():
     """No query at all: leaves cost what objects they have."""
     rng = np.random.default_rng(3)
@@ -219,6 +228,20 @@ def test_kdt_tree_divides_by_text_where_objects_and_queries_differ():
     off, worker = plan.route_regions(Regions.of(bounds, queries.kw_off, queries.kw, queries.match_any))
     assert np.diff(off).tolist() == [1] * 80
     assert np.bincount(worker, minlength=4).tolist() == [20, 20, 20, 20]
+
+
+def test_kdt_tree_files_a_query_for_any_keyword_under_each_of_them():
+    """A query that wants any of its words is kept at the parts of all of them, and costs more than one that wants all."""
+    rng = np.random.default_rng(4)
+    objects = _objects(rng.random((300, 2)), [[int(rng.integers(0, 5)), 50 + i % 8, 90 + i % 8] for i in range(300)])
+    words = [[50 + i % 8, 90 + i * 3 % 8] for i in range(80)]
+    cost = {
+        match_any: build_plan(
+            "kdt-tree", _statistics(objects, _queries([(0, 0, 1, 1)] * 80, words, match_any=match_any)), 4
+        ).cost.sum()
+        for match_any in (True, False)
+    }
+    assert cost[True] > 1.3 * cost[False]
 
 
 def test_kdt_tree_divides_by_space_where_texts_agree():
@@ -281,6 +304,27 @@ def test_dkm_sks_divides_near_subscriptions_and_spreads_them():
         assert np.bincount(worker[rows], minlength=4).min() >= 3
     costs = np.concatenate([subscriptions.costs(initial, rows) for rows in subsets])
     assert load.sum() == pytest.approx(costs.sum())
+
+
+def test_dkm_sks_assigns_the_dearest_subset_first():
+    """Algorithm 3 step by step: dear subsets first, in each the dear subscriptions first, each to the least loaded worker."""
+    rng = np.random.default_rng(8)
+    objects = _objects(rng.random((300, 2)), [[i % 2, 2 + i % 5] for i in range(300)])
+    places = rng.random((30, 2))
+    queries = _queries(np.hstack([places, places]), [[i % 2, 2 + i % 7] for i in range(30)], kind=TYPE_KNN, k=4)
+    initial = InitialObjects.of(SPACE, objects.x, objects.y, objects.kw_off, objects.kw)
+    subscriptions = Subscriptions.of(_statistics(objects, queries), initial)
+    subsets = [np.arange(3), np.arange(3, 21), np.arange(21, 30)]
+    costs = np.concatenate([subscriptions.costs(initial, rows) for rows in subsets])
+    dearest = sorted(range(3), key=lambda which: -costs[subsets[which]].sum())
+    assert dearest != [0, 1, 2]
+    expected, load = np.empty(30, int), np.zeros(4)
+    for row in (row for which in dearest for row in sorted(subsets[which], key=lambda row: -costs[row])):
+        expected[row] = load.argmin()
+        load[expected[row]] += costs[row]
+    worker, loads_found, _ = subscription_assignment(initial, subscriptions, subsets, 4)
+    assert worker.tolist() == expected.tolist()
+    assert np.allclose(loads_found, load)
 
 
 def test_dkm_sks_divides_small_subsets_by_cost_when_that_is_no_dearer():
