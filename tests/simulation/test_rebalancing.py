@@ -7,8 +7,10 @@ import pytest
 from adaptive_inputs import adaptive_topology, random_adaptive_topology
 from range_inputs import assert_exact, assert_exact_after_restart, lines_of, write_inputs
 
+from partitioners.plans.plan import save
 from streams.comparison import compare
 from topology import run
+from topology.planning import plan_of
 from topology.verification import oracle_of
 
 #: More of them for a longer search: WATERSPOUT_SEEDS=5000 pytest tests/simulation/test_rebalancing.py
@@ -74,3 +76,18 @@ def test_summaries_withhold_objects_that_nobody_asks_for(tmp_path):
     withheld = sum(task.get("withheld", 0) for task in summary["tasks"])
     assert withheld > 0
     assert sum(one["objects"] for one in summary["evaluators"]) == summary["objects"] - withheld
+
+
+@pytest.mark.parametrize(("policy", "statistics"), [("tornado", "summaries"), ("tornado-centralised", "cells")])
+def test_rebalancing_counts_over_the_cells_of_a_plan_of_a_larger_space(tmp_path, policy, statistics):
+    """A plan may cover more than the topology's space: loads are of its cells, borders move, and nothing is lost."""
+    inputs = write_inputs(tmp_path, 11, objects=400, queries=200, last_ts=60)
+    wide = adaptive_topology(*inputs, evaluators=5, space=[-1.0, -0.5, 1.0, 2.5])
+    save(plan_of(wide), tmp_path / "wide.plan")
+    topology = adaptive_topology(
+        *inputs, plan=str(tmp_path / "wide.plan"), policy=policy, statistics=statistics, evaluators=5,
+        epoch={"objects": 20, "queries": 100}, balancer={"beta": 0.01},
+        inject=[{"kind": "condense", "at": [0.2, 0.2], "strength": 0.3, "start": 10}],
+    )  # fmt: skip
+    assert_exact(topology)
+    assert sum(one["queries_moved"] for one in run(topology).summary["rebalances"]) > 0
