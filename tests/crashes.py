@@ -97,6 +97,7 @@ def written_at_once(most_bytes=None):
     left = [most_bytes]
 
     def write(self, name, data):
+        data = data if isinstance(data, bytes) else b"".join(data)
         if left[0] is not None and len(data) > left[0]:
             path = self._root / f"{name}.partial"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Decides how far the spouts may go, and when the run has ended: a pure state machine, the same for every runtime.
 
 At most `max_pending` epochs are under way. The run ends with a final epoch, in which operators emit what is left; it comes
-when every spout has run dry and nothing is left on a feedback edge, or when somebody asks to stop.
+when every spout has run dry and nothing is left on a feedback edge. Somebody who asks to stop makes the spouts run dry.
 """
 
 from streams.errors import RunError
@@ -21,6 +21,7 @@ class Conductor:
         acked: how many epochs are complete.
         limit: spouts may work on epochs below this.
         final: the final epoch, once it is known.
+        dry: from this epoch on spouts emit nothing, because somebody asked to stop.
         idle: in the epoch that was completed last, no spout emitted and nothing was fed back.
     """
 
@@ -29,6 +30,7 @@ class Conductor:
         self.acked = start
         self.limit = start
         self.final: int | None = None
+        self.dry: int | None = None
         self._max_pending = settings.max_pending
         self._drain_epochs = settings.limits.drain_epochs
         self._conducted = wiring.conducted
@@ -40,7 +42,6 @@ class Conductor:
         # Feedback of epochs before the start may be under way still.
         self._last_feedback = start - 1 if start else -1 - self._lag
         self._moved: dict[int, float] = {}
-        self._stopping = False
         self.idle = False
 
     @property
@@ -59,8 +60,9 @@ class Conductor:
         return self.limit - self.acked
 
     def stop(self) -> None:
-        """Ask for an end: the next epoch that is granted will be the final one."""
-        self._stopping = True
+        """Ask for an end: the input ends before the next epoch that nobody has begun; what is under way comes to rest first."""
+        if self.dry is None:
+            self.dry = self.limit
 
     def report(self, report: Report) -> list[int]:
         """Take a report; return the epochs that it completes."""
@@ -91,7 +93,7 @@ class Conductor:
         if self.final is not None:
             return False
         before = self.limit
-        if self._stopping or self._settled():
+        if self._settled():
             self.final = self.limit
             self.limit = self.final + 1
         else:

@@ -60,6 +60,7 @@ class Limits:
         frame_bytes: the largest message between two tasks.
         drain_epochs: how many epochs feedback may go on after the input has ended.
         collected: how many results a collecting sink keeps.
+        state_bytes: the largest file of a checkpoint: the state of one task, or a part of it.
 
     The others are those of `streams.files.read_limits.ReadLimits`.
     """
@@ -67,6 +68,7 @@ class Limits:
     frame_bytes: int = 1 << 30
     drain_epochs: int = 1_000
     collected: int = 10_000_000
+    state_bytes: int = 1 << 40
     line_bytes: int = DEFAULT_LIMITS.line_bytes
     keywords: int = DEFAULT_LIMITS.keywords
     id_bytes: int = DEFAULT_LIMITS.id_bytes
@@ -80,6 +82,7 @@ class Limits:
         _at_least("frame_bytes", self.frame_bytes, 1 << 10)
         _at_least("drain_epochs", self.drain_epochs, 1)
         _at_least("collected", self.collected, 1)
+        _at_least("state_bytes", self.state_bytes, 1 << 10)
 
     def reading(self) -> ReadLimits:
         """Return the limits of the readers."""

@@ -167,7 +167,7 @@ class LocalRuntime:
             self._checkpoints.choose(conductor.limit)
         if conductor.grant():
             for spout in spouts:
-                spout.grant(conductor.limit, conductor.final)
+                spout.grant(conductor.limit, conductor.final, conductor.dry)
                 if spout.ready():
                     ready[spout.spec.id] = spout
 

@@ -9,7 +9,16 @@ from typing import Any, Protocol, cast
 
 from streams.batches import Batch
 from streams.errors import DeclarationError
-from topology.checkpoints import Checkpoints, Resumption, RunRecord, Store, open_store, resumption_of, same_place
+from topology.checkpoints import (
+    Checkpoints,
+    Reading,
+    Resumption,
+    RunRecord,
+    Store,
+    open_store,
+    resumption_of,
+    same_place,
+)
 from topology.declaration import Topology
 from topology.local_runtime import LocalRuntime
 from topology.planning import plan_of
@@ -75,14 +84,14 @@ def run(
     if runtime is not None:
         topology = _on(topology, runtime)
     validate(topology)
-    resumption = resumption_of(topology, open_store(str(resume))) if resume is not None else None
+    on_ray = topology.settings.runtime == "ray"
+    whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves
+    resumption = resumption_of(topology, open_store(str(resume)), whole) if resume is not None else None
     wiring = wire(topology, resumption.plan if resumption is not None else plan_of(topology))
     record = RunRecord(Tally(wiring, time.monotonic), topology.settings.limits.collected, on_bytes)
     if resumption is not None:
         record.restore(resumption.driver)
     store, checkpoints = _checkpoints(wiring, record, resumption)
-    states = resumption.states(wiring) if resumption is not None else None
-    del resumption  # what tasks take over need not be kept twice for as long as they run
 
     def on_ack(epoch: int, pending: int) -> None:
         record.ack(epoch)
@@ -91,19 +100,23 @@ def run(
             objects, results = int(tally.totals["objects"]), int(tally.totals["results"])
             on_progress(Progress(tally.epochs, pending, objects, results, tally.seconds, tally.latency.percentile(50)))
 
-    def go_back() -> Mapping[int, Mapping[str, Any]] | None:
+    def go_back(reading: Reading = "kept", restarts: int = 1) -> Resumption | None:
         """Take everything outside of the tasks back to the newest checkpoint; None where there is none of this run yet."""
         assert checkpoints is not None
         assert store is not None
         if not checkpoints.abandon():
-            record.tally.restarts += 1
+            record.tally.restarts += restarts
             return None
-        newest = resumption_of(topology, store)
-        record.go_back(Tally(wiring, time.monotonic), newest.driver)
-        return newest.states(wiring)
+        newest = resumption_of(topology, store, reading)
+        record.go_back(Tally(wiring, time.monotonic), newest.driver, restarts)
+        return newest
+
+    def go_back_here() -> Mapping[int, Mapping[str, Any]] | None:
+        newest = go_back()
+        return newest.states(wiring) if newest is not None else None
 
     made: Runtime
-    if topology.settings.runtime == "ray":
+    if on_ray:
         from topology.ray_runtime import RayRuntime  # Ray takes seconds to import; the embedded runtime never needs it
 
         made = RayRuntime(
@@ -112,7 +125,7 @@ def run(
             on_report=record.report,
             on_ack=on_ack,
             should_stop=should_stop,
-            states=states,
+            origin=resumption,
             checkpoints=checkpoints,
             go_back=go_back,
         )
@@ -124,11 +137,11 @@ def run(
             on_report=record.report,
             on_ack=on_ack,
             should_stop=should_stop,
-            snapshots=states,
+            snapshots=resumption.states(wiring) if resumption is not None else None,
             checkpoints=checkpoints,
-            go_back=go_back,
+            go_back=go_back_here,
         )
-    del states
+    del resumption  # what tasks take over need not be kept twice for as long as they run
     _run_saving(made, checkpoints)
     return Outcome(record.tally.summary(), record.collected)
 
@@ -147,8 +160,9 @@ def _checkpoints(
     if settings is None:
         return None, None
     store = open_store(settings.directory, wiring.topology.base)
-    resumed_here = resumption is not None and same_place(resumption.place, store.url)
-    return store, Checkpoints(wiring, settings, store, record, resumed_here=resumed_here)
+    resumed_here = resumption is not None and same_place(resumption.store.url, store.url)
+    parts = resumption.saved.manifest.parts if resumption is not None and resumed_here else None
+    return store, Checkpoints(wiring, settings, store, record, resumed_from=parts)
 
 
 def _run_saving(runtime: Runtime, checkpoints: Checkpoints | None) -> None:

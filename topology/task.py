@@ -41,6 +41,7 @@ class Task:
         self._watermark: int | None = None
         self._limit: int | None = 0 if isinstance(self.operator, Spout) else None
         self._final: int | None = None
+        self._dry: int | None = None
         self._exhausted = False
         self._channels = wiring.incoming(spec)
         self._pending: dict[int, dict[tuple[int, int], Message]] = {}
@@ -101,10 +102,13 @@ class Task:
         if message.epoch >= self.next:
             self._pending.setdefault(message.epoch, {}).setdefault((message.source, message.lag), message)
 
-    def grant(self, limit: int, final: int | None) -> None:
-        """Give a spout leave to work on epochs below `limit`, and tell it the final one when it is known."""
+    def grant(self, limit: int, final: int | None, dry: int | None = None) -> None:
+        """Give a spout leave to work on epochs below `limit`, and tell it the final one when it is known.
+
+        From the epoch `dry` on nothing is taken from it any more.
+        """
         if self._limit is not None and limit > self._limit:
-            self._limit, self._final = limit, final
+            self._limit, self._final, self._dry = limit, final, dry
 
     def ready(self) -> bool:
         """Tell whether everything for the next epoch is here."""
@@ -124,7 +128,8 @@ class Task:
         emit = Emitter(self.streams)
         if isinstance(self.operator, Spout):
             epoch = Epoch(self.next, self._watermark, self.next == self._final)
-            more = self.operator.next_epoch(epoch, self._arrived(messages), emit)
+            stopped = self._dry is not None and self.next >= self._dry
+            more = not stopped and self.operator.next_epoch(epoch, self._arrived(messages), emit)
             self._exhausted = not more
             self._watermark = emit.watermark if emit.watermark is not None else self._watermark
         else:

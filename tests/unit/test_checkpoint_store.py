@@ -10,9 +10,8 @@ import pytest
 import structlog
 
 from streams.errors import InputError, RunError
-from streams.state import pack_state
+from streams.state import pack_apart
 from topology.checkpoints import Checkpoint, FolderStore, StoreError, load_newest, open_store, save
-from topology.checkpoints import saved_state as saving
 from topology.checkpoints.background import BackgroundWriter
 from topology.checkpoints.manifest import (
     FORMAT_VERSION,
@@ -39,9 +38,9 @@ def store(request, tmp_path):
 
 
 def checkpoint(epoch, **states):
-    packed = {f"{name}[0]": pack_state({"next": epoch + 1, "operator": value}) for name, value in states.items()}
+    packed = {f"{name}[0]": pack_apart({"next": epoch + 1, "operator": value}) for name, value in states.items()}
     return Checkpoint(
-        epoch, {"order": ["a"]}, {"a": 1}, packed, pack_state({"tally": epoch}), {"a[0]": {"position": 5}}
+        epoch, {"order": ["a"]}, {"a": 1}, packed, pack_apart({"tally": epoch}), {"a[0]": {"position": 5}}
     )
 
 
@@ -145,12 +144,14 @@ def test_store_without_a_whole_checkpoint_is_an_error(store):
         load_newest(store)
 
 
-def test_states_beyond_the_limit_are_refused(store, monkeypatch):
-    """A file larger than could ever be read again is not written."""
-    monkeypatch.setattr(saving, "MAX_FILE_BYTES", 10)
-    with pytest.raises(StoreError, match="more than a checkpoint may hold"):
-        save(store, 0, checkpoint(0, a={"x": "long enough"}), keep=1)
+def test_states_beyond_the_limit_are_refused(store):
+    """A file larger than it may be is neither written nor read."""
+    with pytest.raises(StoreError, match=r"more than a checkpoint may hold \(10\); .*topology\.limits\.state_bytes"):
+        save(store, 0, checkpoint(0, a={"x": "long enough"}), keep=1, most=10)
     assert store.folders() == []
+    save(store, 0, checkpoint(0, a={"x": "long enough"}), keep=1)
+    with pytest.raises(StoreError, match=r"more than topology\.limits\.state_bytes \(10\)"):
+        load_newest(store, most=10)
 
 
 MADE = Manifest(

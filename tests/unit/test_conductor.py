@@ -10,12 +10,14 @@ from topology.messages import Report
 from topology.wiring import wire
 
 
-def conductor(max_pending=3, drain=5):
-    builder = TopologyBuilder("t", max_pending=max_pending, limits={"drain_epochs": drain})
+def conductor(max_pending=3, drain=5, start=0, feedback=1):
+    builder = TopologyBuilder(
+        "t", max_pending=max_pending, limits={"drain_epochs": drain}, epoch={"feedback": feedback}
+    )
     builder.spout("numbers", Numbers)
     builder.bolt("middle", Tagged).shuffle("numbers")
     builder.bolt("sink", "count").global_("middle")
-    made = Conductor(wire(builder.build()))
+    made = Conductor(wire(builder.build()), start=start)
     made.grant()
     return made
 
@@ -64,12 +66,46 @@ def test_final_epoch_comes_after_exhaustion():
     assert not c.done
 
 
-def test_stop_makes_the_next_grant_final():
-    """Somebody who asks to stop gets a final epoch at once."""
-    c = conductor()
+def test_stop_ends_the_input_and_lets_feedback_come_to_rest():
+    """From the first epoch that nobody has begun on spouts are dry; the final one comes when nothing is fed back any more."""
+    c = conductor(max_pending=2)
     c.stop()
-    c.grant()
-    assert c.final == 3
+    c.stop()
+    assert (c.dry, c.final) == (2, None)
+    for epoch in range(5):
+        c.report(spout(epoch, exhausted=epoch >= c.dry))
+        c.report(Report(2, epoch, feedback=int(epoch < 4)))
+        c.grant()
+        c.stop()
+        assert (c.final is not None) == (epoch == 4), epoch
+    assert c.dry == 2
+
+
+def test_stop_with_feedback_that_never_rests_is_an_error():
+    """What comes to no rest within drain_epochs is told, as at the end of the input."""
+    c = conductor(max_pending=1, drain=5)
+    c.stop()
+
+    def go_on():
+        for epoch in range(20):
+            c.report(spout(epoch, exhausted=epoch >= c.dry))
+            c.report(Report(2, epoch, feedback=1))
+            c.grant()
+
+    with pytest.raises(RunError, match="feedback has not come to rest"):
+        go_on()
+
+
+@pytest.mark.parametrize("lag", [1, 3])
+def test_feedback_from_before_the_start_is_waited_for(lag):
+    """A run that goes on from a checkpoint may have feedback under way, of which no report tells."""
+    c = conductor(max_pending=1, start=7, feedback=lag)
+    for epoch in range(7, 7 + lag):
+        assert c.final is None
+        c.report(spout(epoch, exhausted=True))
+        c.report(Report(2, epoch))
+        c.grant()
+    assert c.final == 7 + lag
 
 
 def test_feedback_delays_the_final_epoch():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.state import pack_state
+from streams.state import pack_apart
 from topology import TopologyBuilder
 from topology.checkpoints import Checkpoint, FolderStore, load_newest, save
 from topology.checkpoints.damage import damage_newest
@@ -101,8 +101,8 @@ def test_damage_spares_a_checkpoint_to_go_back_to(tmp_path, seed):
     store, damaged = FolderStore(tmp_path), set()
     assert not damage_newest(store, seed, damaged)
     for serial in range(2):
-        states = {"a": pack_state({}), "b": pack_state({"a": 1})}
-        save(store, serial, Checkpoint(serial, {}, {}, states, pack_state({}), {}), keep=5)
+        states = {"a": pack_apart({}), "b": pack_apart({"a": 1})}
+        save(store, serial, Checkpoint(serial, {}, {}, states, pack_apart({}), {}), keep=5)
         assert damage_newest(store, seed, damaged) == (serial == 1)
     assert load_newest(store).manifest.serial == 0
     assert not damage_newest(store, seed, damaged)

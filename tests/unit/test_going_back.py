@@ -4,7 +4,7 @@ import pytest
 from range_inputs import range_topology, write_inputs
 
 from streams.errors import RunError
-from streams.state import pack_state
+from streams.state import pack_apart
 from topology import run
 from topology.checkpoints import Checkpoints, FolderStore, RunRecord
 from topology.checkpoints import background as background_module
@@ -29,7 +29,7 @@ def test_run_has_nothing_to_go_back_to_before_its_start_is_saved(tmp_path, used)
     """Whatever else is in the store."""
     checkpoints, tasks = checkpoints_in(tmp_path, used=used)
     checkpoints.begin_elsewhere(0)
-    checkpoints.hand_over(tasks[0].id, pack_state({}), {})
+    checkpoints.hand_over(tasks[0].id, pack_apart({}), {})
     assert not checkpoints.abandon()
     assert checkpoints.mark is None
     checkpoints.close()
@@ -40,14 +40,14 @@ def test_run_can_go_back_once_all_tasks_have_handed_over_its_start(tmp_path):
     checkpoints, tasks = checkpoints_in(tmp_path)
     checkpoints.begin_elsewhere(0)
     for task in tasks:
-        checkpoints.hand_over(task.id, pack_state({}), {})
+        checkpoints.hand_over(task.id, pack_apart({}), {})
     assert checkpoints.abandon()
     checkpoints.close()
 
 
 def test_resumed_run_can_go_back_at_once(tmp_path):
     """The checkpoint that it came from is its own."""
-    checkpoints, _ = checkpoints_in(tmp_path, used=True, resumed_here=True)
+    checkpoints, _ = checkpoints_in(tmp_path, used=True, resumed_from={})
     assert checkpoints.abandon()
     checkpoints.close()
 

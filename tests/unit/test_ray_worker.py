@@ -52,7 +52,7 @@ class Workers:
         addresses = {i: actor.listen(HOST, TOKEN, generation) for i, actor in enumerate(self.actors)}
         for worker, actor in enumerate(self.actors):
             reached = {peer: addresses[peer] for peer in self.placement.peers(self.wiring, worker)}
-            actor.start({**reached, DRIVER: self.driver.address}, False)
+            actor.start({**reached, DRIVER: self.driver.address}, None, None)
         self.driver.connect(addresses)
         return addresses
 

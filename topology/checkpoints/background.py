@@ -7,10 +7,13 @@ from typing import Literal
 import structlog
 
 from streams.errors import RunError, WaterspoutError
-from topology.checkpoints.saved_state import Checkpoint, next_serial, save
+from streams.state import PackedState
+from topology.checkpoints.manifest import MAX_FILE_BYTES
+from topology.checkpoints.part_files import PartFiles
+from topology.checkpoints.saved_state import Checkpoint, StateFile, next_serial, save
 from topology.checkpoints.store import Store
 
-__all__ = ["BackgroundWriter"]
+__all__ = ["BackgroundWriter", "reason_of"]
 
 log = structlog.get_logger()
 
@@ -26,13 +29,22 @@ class BackgroundWriter:
         saved: how many were written.
     """
 
-    def __init__(self, store: Store, keep: int, on_failure: Literal["stop", "skip"] = "stop") -> None:
+    def __init__(
+        self,
+        store: Store,
+        keep: int,
+        on_failure: Literal["stop", "skip"] = "stop",
+        parts: PartFiles | None = None,
+        most: int = MAX_FILE_BYTES,
+    ) -> None:
         self.serial = next_serial(store)
         self.saved = 0
         self._store = store
         self._keep = keep
         self._on_failure = on_failure
-        self._waiting: queue.Queue[Checkpoint | None] = queue.Queue(maxsize=1)
+        self._parts = parts if parts is not None else PartFiles(store, most)
+        self._most = most
+        self._waiting: queue.Queue[tuple[Checkpoint, int | None] | None] = queue.Queue(maxsize=1)
         self._free = threading.Event()
         self._free.set()
         self._failure: RunError | None = None
@@ -44,11 +56,16 @@ class BackgroundWriter:
         """Tell whether a checkpoint is being written."""
         return not self._free.is_set()
 
-    def submit(self, checkpoint: Checkpoint) -> None:
-        """Begin to write a checkpoint; the one before must be done."""
+    def reserve(self) -> int:
+        """Return the number of a checkpoint that is being collected; no other one ever has it."""
+        serial, self.serial = self.serial, self.serial + 1
+        return serial
+
+    def submit(self, checkpoint: Checkpoint, serial: int | None = None) -> None:
+        """Begin to write a checkpoint, under a number that was reserved for it or the next one; the one before must be done."""
         assert not self.busy, "one checkpoint at a time"
         self._free.clear()
-        self._waiting.put(checkpoint)
+        self._waiting.put((checkpoint, serial))
 
     def wait(self) -> None:
         """Wait until nothing is being written, and raise what went wrong."""
@@ -70,27 +87,47 @@ class BackgroundWriter:
             self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
-        while (checkpoint := self._waiting.get()) is not None:
+        while (given := self._waiting.get()) is not None:
             try:
-                self._write(checkpoint)
+                self._write(*given)
             finally:
+                del given  # its states need not be kept until the next one
                 self._free.set()
 
-    def _write(self, checkpoint: Checkpoint) -> None:
-        serial, self.serial = self.serial, self.serial + 1
+    def fail(self, epoch: int, reason: str) -> None:
+        """Take note that a checkpoint could not be written: `check` raises it, if the run is to end for it."""
+        if self._on_failure == "stop":
+            log.warning("checkpoint_failed", epoch=epoch, store=self._store.url, reason=reason)
+            self._failure = RunError(
+                f"the checkpoint of epoch {epoch} could not be written to {self._store.url}: {reason} "
+                "(topology.checkpoint.on_failure = 'skip' would go on without it)"
+            )
+        else:
+            log.warning("checkpoint_skipped", epoch=epoch, store=self._store.url, reason=reason)
+
+    def _write(self, checkpoint: Checkpoint, serial: int | None = None) -> None:
+        serial = self.reserve() if serial is None else serial
+        before = self._parts.written
+        by_tasks = sum(state.written for state in checkpoint.states.values() if isinstance(state, StateFile))
+        handed = sum(state.size for state in checkpoint.states.values() if isinstance(state, PackedState))
         try:
-            manifest = save(self._store, serial, checkpoint, self._keep)
-        except Exception as error:  # whatever a store raises, the run must hear of it
-            reason = str(error) if isinstance(error, WaterspoutError) else f"{type(error).__name__}: {error}"
-            if self._on_failure == "stop":
-                log.warning("checkpoint_failed", epoch=checkpoint.epoch, store=self._store.url, reason=reason)
-                self._failure = RunError(
-                    f"the checkpoint of epoch {checkpoint.epoch} could not be written to {self._store.url}: {reason} "
-                    "(topology.checkpoint.on_failure = 'skip' would go on without it)"
-                )
-            else:
-                log.warning("checkpoint_skipped", epoch=checkpoint.epoch, store=self._store.url, reason=reason)
+            manifest = save(self._store, serial, checkpoint, self._keep, self._parts, self._most)
+        except Exception as error:  # whatever a store raises, the run must know of it
+            self.fail(checkpoint.epoch, reason_of(error))
         else:
             self.saved += 1
-            size = sum(file.size for file in manifest.tasks.values()) + manifest.driver.size
-            log.debug("checkpoint_written", epoch=checkpoint.epoch, store=self._store.url, serial=serial, bytes=size)
+            files = (manifest.driver, *manifest.tasks.values(), *manifest.parts.values())
+            log.debug(
+                "checkpoint_written",
+                epoch=checkpoint.epoch,
+                store=self._store.url,
+                serial=serial,
+                bytes=sum(file.size for file in files),
+                written=by_tasks + handed + manifest.driver.size + self._parts.written - before,
+                through_driver=handed,
+            )
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something could not be written, for a message."""
+    return str(error) if isinstance(error, WaterspoutError) else f"{type(error).__name__}: {error}"

@@ -3,14 +3,8 @@
 import random
 
 from streams.errors import InputError
-from topology.checkpoints.manifest import (
-    MANIFEST,
-    MAX_FILE_BYTES,
-    MAX_MANIFEST_BYTES,
-    folder_name,
-    serial_of,
-    unpack_manifest,
-)
+from topology.checkpoints.manifest import MANIFEST, MAX_FILE_BYTES, folder_name
+from topology.checkpoints.saved_state import whole_manifests
 from topology.checkpoints.store import Store
 
 __all__ = ["damage_newest"]
@@ -23,13 +17,14 @@ def damage_newest(store: Store, seed: int, damaged: set[int]) -> bool:
 
     Return false where it cannot be now: there must be a whole one before it to go back to, and it must be whole itself.
     """
-    serials = sorted(serial for folder in store.folders() if (serial := serial_of(folder)) is not None)
+    manifests = whole_manifests(store)
+    serials = [manifest.serial for manifest in manifests]
     if len(serials) < 2 or serials[-1] in damaged or all(serial in damaged for serial in serials[:-1]):
         return False
     rng = random.Random(seed)
-    folder = folder_name(serials[-1])
+    manifest, folder = manifests[-1], folder_name(serials[-1])
     try:
-        manifest = unpack_manifest(store.read(f"{folder}/{MANIFEST}", MAX_MANIFEST_BYTES))
+        # Parts are not among them: the checkpoint before would be damaged as well.
         names = [MANIFEST, *(file.name for file in (manifest.driver, *manifest.tasks.values()))]
         name = rng.choice(names)
         data = bytearray(store.read(f"{folder}/{name}", MAX_FILE_BYTES))

@@ -13,15 +13,17 @@ from typing import Any
 from streams.errors import InputError
 
 __all__ = [
-    "FORMAT_VERSION", "MANIFEST", "MAX_FILE_BYTES", "MAX_MANIFEST_BYTES", "Manifest", "SavedFile", "checksum", "folder_name",
-    "pack_manifest", "serial_of", "unpack_manifest",
+    "FORMAT_VERSION", "MANIFEST", "MAX_FILE_BYTES", "MAX_MANIFEST_BYTES", "PARTS", "Manifest", "SavedFile", "checksum",
+    "folder_name", "pack_manifest", "serial_of", "unpack_manifest",
 ]  # fmt: skip
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
+#: The folder of the parts that several checkpoints share.
+PARTS = "parts"
 
-#: The largest file of a checkpoint: the state of one task, or what the driver knows.
-MAX_FILE_BYTES = 1 << 31
+#: The largest file of a checkpoint, where `topology.limits.state_bytes` does not say: a state, a part, what the driver knows.
+MAX_FILE_BYTES = 1 << 40
 MAX_MANIFEST_BYTES = 1 << 26
 _SERIAL_DIGITS = 9
 
@@ -47,6 +49,7 @@ class Manifest:
         tasks: the file of each task, by the task's name.
         driver: the file with what the driver knew: counters, collected results, the plan.
         sinks: how far the files of sinks were written, for a person to read.
+        parts: the file of each part that the states refer to, by the part's key; these are in `PARTS`.
     """
 
     serial: int
@@ -56,6 +59,7 @@ class Manifest:
     tasks: Mapping[str, SavedFile]
     driver: SavedFile
     sinks: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, SavedFile] = field(default_factory=dict)
 
 
 def folder_name(serial: int) -> str:
@@ -92,12 +96,16 @@ def unpack_manifest(data: bytes) -> Manifest:
     try:
         whole = json.loads(data)
         if whole["format"] != FORMAT_VERSION:
-            raise InputError(f"has format {whole['format']}, expected {FORMAT_VERSION}; use the release that wrote it")
+            raise InputError(
+                f"has format {whole['format']}, expected {FORMAT_VERSION}; use the release that wrote it, or start afresh"
+            )
         body = whole["checkpoint"]
         if whole["checksum"] != checksum(_canonical(body)):
             raise InputError("is damaged: its checksum differs")
-        saved = {name: SavedFile(**entry) for name, entry in body.pop("tasks").items()}
-        return Manifest(**body | {"driver": SavedFile(**body["driver"])}, tasks=saved)
+        tasks, parts = (
+            {name: SavedFile(**entry) for name, entry in body.pop(kind).items()} for kind in ("tasks", "parts")
+        )
+        return Manifest(**body | {"driver": SavedFile(**body["driver"])}, tasks=tasks, parts=parts)
     except InputError:
         raise
     except Exception as error:  # whatever a file of another make trips over: it is one and the same fault

@@ -55,6 +55,7 @@ def _with_parallelism(topology: Topology, parallelism: Mapping[str, int]) -> Top
 
 
 def _states_of(before: Wiring, saved: Saved, component: str) -> list[State]:
+    assert saved.states is not None, "states to be divided were not kept"
     return [saved.states[task.name] for task in before.tasks_of(component)]
 
 

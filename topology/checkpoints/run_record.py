@@ -80,9 +80,9 @@ class RunRecord:
         (epoch, tally), self._cut = self._cut, None
         return {"tally": tally.snapshot(), "collected": [[e, b] for e, b in self._collected if e <= epoch]}
 
-    def go_back(self, tally: Tally, state: Mapping[str, Any]) -> None:
+    def go_back(self, tally: Tally, state: Mapping[str, Any], restarts: int = 1) -> None:
         """Go back to a snapshot in the middle of a run, with a fresh tally; what was said cannot be unsaid."""
-        tally.restarts = self.tally.restarts + 1
+        tally.restarts = self.tally.restarts + restarts
         self.tally, self._cut = tally, None
         self.restore(state)
 

@@ -8,15 +8,21 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from partitioners.plans.plan import Plan
 from partitioners.plans.plan import unpack as unpack_plan
-from streams.errors import RunError
+from streams.errors import InputError, RunError
 from streams.state import unpack_state
+from topology.checkpoints.collection import Attempt
+from topology.checkpoints.part_files import PartError
+from topology.checkpoints.reach import Probe
+from topology.checkpoints.resumption import StateInStore
 from topology.declaration import Topology
 from topology.messages import Message
 from topology.ray_runtime.frames import Failure, describe_failure
 from topology.ray_runtime.placement import Placement
+from topology.ray_runtime.state_writer import OwnStore, StateWriter
 from topology.ray_runtime.transport import Address, Endpoint
 from topology.ray_runtime.worker_loop import WorkerLoop
 from topology.task import Task
@@ -35,10 +41,12 @@ class Prepared:
     Attributes:
         stuck: an operator of the earlier generation does not return from its epoch: only the end of the process helps.
         failed: the task whose operator could not start, and what it raised.
+        unread: why the state of a task could not be read from the store.
     """
 
     stuck: bool = False
     failed: tuple[int, Failure] | None = None
+    unread: str | None = None
 
 
 class WorkerActor:
@@ -54,13 +62,17 @@ class WorkerActor:
         self._tasks: list[Task] = []
         self._under_way: list[Message] = []
         self._loop: WorkerLoop | None = None
+        self._writer: StateWriter | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def prepare(self, states: Mapping[int, bytes]) -> Prepared:
+    def prepare(self, states: Mapping[int, bytes | StateInStore]) -> Prepared:
         """Forget an earlier generation of the run, make the tasks of a new one, and give them their states.
 
         Nobody else is needed for this, so those who live do it while others are still being replaced.
+
+        Args:
+            states: of tasks that go on from a checkpoint: packed, or where to read them.
         """
         self._under_way = []
         with self._lock:
@@ -75,26 +87,37 @@ class WorkerActor:
                     task = Task(self._wiring, self._wiring.tasks[id_], self._here)
                     self._tasks.append(task)
                     if id_ in states:
-                        self._under_way += task.restore(unpack_state(states[id_]))
+                        self._under_way += task.restore(_state(states[id_]))
+                except (UnreadError, PartError) as error:
+                    return Prepared(unread=f"{self._wiring.tasks[id_].name}: {error}")
                 except Exception as error:  # the driver ends the run with its traceback
                     return Prepared(failed=(id_, describe_failure(self._wiring.tasks[id_].name, -1, error)))
             return Prepared()
 
-    def listen(self, host: str, token: bytes, generation: int) -> Address:
-        """Open a listener for a generation of the run, and return its address."""
+    def listen(self, host: str, token: bytes, generation: int, probe: Probe | None = None) -> Address:
+        """Open a listener for a generation of the run, and return its address; answer where the store can be reached."""
+        if probe is not None:
+            probe.answer(self._worker)
         with self._lock:
             if self._endpoint is not None:
                 self._endpoint.close()
             self._endpoint = Endpoint(host, token, generation, self._max_frame_bytes, self._worker)
             return self._endpoint.address
 
-    def start(self, addresses: Mapping[int, Address], save_start: bool) -> None:
-        """Connect to the workers that get messages from here, and work."""
+    def start(self, addresses: Mapping[int, Address], attempt: Attempt | None, own: OwnStore | None) -> None:
+        """Connect to the workers that get messages from here, and work.
+
+        Args:
+            addresses: of these workers, and of the driver.
+            attempt: at a checkpoint of the states that the tasks start with; none where there is one already.
+            own: where to write states of tasks; without, they are sent to the driver.
+        """
         with self._lock:
             assert self._endpoint is not None, "start before listen"
             self._endpoint.connect(addresses)
-            self._loop = WorkerLoop(self._wiring, self._tasks, self._placement.worker_of, self._endpoint)
-            self._loop.prepare(self._under_way, save_start=save_start)
+            self._writer = StateWriter(own, self._endpoint.wake) if own is not None else None
+            self._loop = WorkerLoop(self._wiring, self._tasks, self._placement.worker_of, self._endpoint, self._writer)
+            self._loop.prepare(self._under_way, attempt)
             self._under_way = []
             self._thread = threading.Thread(target=self._loop.run, daemon=True, name=f"worker-{self._worker}")
             self._thread.start()
@@ -134,8 +157,24 @@ class WorkerActor:
         self._thread.join(STOP_SECONDS)
         if self._thread.is_alive():
             return False
-        self._loop = self._thread = None
+        if self._writer is not None:
+            self._writer.stop()
+        self._loop = self._thread = self._writer = None
         return True
+
+
+class UnreadError(InputError):
+    """A state cannot be read from the store, or is not what was written there."""
+
+
+def _state(source: bytes | StateInStore) -> dict[str, Any]:
+    if not isinstance(source, StateInStore):
+        state: dict[str, Any] = unpack_state(source)
+        return state
+    try:
+        return source.read()
+    except Exception as error:  # whatever a store raises: the driver looks for another way
+        raise UnreadError(str(error)) from error
 
 
 def _plan(packed: bytes | None) -> Plan | None:

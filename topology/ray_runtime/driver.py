@@ -1,20 +1,22 @@
 """Conducts a run on Ray: grants epochs, collects checkpoints, and goes back to the last one when a worker is lost."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import structlog
 
 from streams.state import pack_state
 from topology.checkpoints.collection import Checkpoints
+from topology.checkpoints.resumption import Resumption, StateInStore
+from topology.checkpoints.saved_state import Reading
+from topology.checkpoints.store import same_place
 from topology.conductor import Conductor
 from topology.fault_schedule import FaultSchedule
 from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
 from topology.messages import Report
 from topology.ray_runtime.cluster import connect, cpu_count
-from topology.ray_runtime.fleet import Fleet, WorkerLostError
+from topology.ray_runtime.fleet import Fleet, Saving, StatesUnreadError, WorkerLostError
 from topology.ray_runtime.frames import (
     DRIVER,
     FAILED,
@@ -24,6 +26,7 @@ from topology.ray_runtime.frames import (
     MARKED,
     REPORT,
     SAVED,
+    WRITTEN,
     Grant,
     failure_error,
     pack_grant,
@@ -31,8 +34,10 @@ from topology.ray_runtime.frames import (
     unpack_plain,
     unpack_reports,
     unpack_saved,
+    unpack_written,
 )
 from topology.ray_runtime.placement import place
+from topology.ray_runtime.state_writer import Written
 from topology.ray_runtime.strikes import kill_worker, pause_worker
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
 from topology.wiring import Wiring
@@ -45,17 +50,15 @@ log = structlog.get_logger()
 
 POLL_SECONDS = 0.2
 
-States = Mapping[int, Mapping[str, Any]]
-
 
 class RayRuntime:
     """Runs a wiring on Ray actors, each a worker that hosts some of the tasks.
 
     Args:
-        states: what the tasks go on from; none at the start of a run.
+        origin: the checkpoint that the tasks go on from; none at the start of a run.
         checkpoints: where states of tasks are collected; without, the loss of a worker ends the run.
-        go_back: takes everything outside of the tasks back to the newest checkpoint, and returns their states there; None
-            where the run has written none yet.
+        go_back: takes everything outside of the tasks back to the newest checkpoint, and returns it; None where the run has
+            written none yet. It is told how well to look at the states, and how many restarts this is.
     """
 
     def __init__(
@@ -66,20 +69,21 @@ class RayRuntime:
         on_report: Callable[[Report], None] = lambda _report: None,
         on_ack: Callable[[int, int], None] = lambda _epoch, _pending: None,
         should_stop: Callable[[], bool] = lambda: False,
-        states: States | None = None,
+        origin: Resumption | None = None,
         checkpoints: Checkpoints | None = None,
-        go_back: Callable[[], States | None] | None = None,
+        go_back: Callable[[Reading, int], Resumption | None] | None = None,
     ) -> None:
         self.wiring = wiring
         self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
         self._address = address
         self._settings = wiring.topology.settings
-        self._states: States = states or {}
+        self._origin = origin
+        self._checked = True  # all files of it were read, to see that they are whole
         self._begun = False
         self._checkpoints, self._go_back = checkpoints, go_back
         self._fleet = Fleet(wiring, place(wiring, 1))
         self._faults = FaultSchedule(wiring)
-        self._faults.begin(max((state["next"] for state in self._states.values()), default=0))
+        self._faults.begin(origin.start if origin is not None else 0)
         self._unmarked: set[int] = set()
         self._heard_at = 0.0
         self._restarts = 0
@@ -104,24 +108,44 @@ class RayRuntime:
                 ray.shutdown()
 
     def _run_generation(self) -> None:
-        packed = {task: pack_state(state) for task, state in self._states.items()}
-        start = max((state["next"] for state in self._states.values()), default=0)
-        conductor = Conductor(self.wiring, start=start)
-        if self._checkpoints is not None:
-            self._checkpoints.begin_elsewhere(start)
-        saving = self._checkpoints is not None and self._checkpoints.mark is not None
-        endpoint = self._fleet.open(packed, save_start=saving)
+        endpoint = self._open()
+        conductor = Conductor(self.wiring, start=self._origin.start if self._origin is not None else 0)
         try:
             self._unmarked, self._heard_at = set(), time.monotonic()
             while self._checkpoints is not None and not self._checkpoints.written:
                 self._listen(endpoint, POLL_SECONDS, conductor)  # so that there is one to go back to
-            self._states, self._begun = {}, True
+            self._origin, self._begun = None, True
             if self._recovering:
                 self._recovering.append(time.monotonic())
             self._conduct(endpoint, conductor)
             self._fleet.close()
         finally:
             endpoint.close()
+
+    def _open(self) -> Endpoint:
+        """Start a generation; where workers cannot read their states, look at them well, and read them here at last."""
+        while True:
+            origin = self._origin
+            sources = origin.sources(self.wiring) if origin is not None else {}
+            states = {task: s if isinstance(s, StateInStore) else pack_state(s) for task, s in sources.items()}
+            try:
+                return self._fleet.open(states, self._saving(origin))
+            except StatesUnreadError as unread:
+                assert origin is not None, "no states, none unread"
+                log.warning("states_unread", checkpoint=origin.start - 1, reason=str(unread))
+                if not self._checked and self._go_back is not None:
+                    self._origin, self._checked = self._go_back("checked", 0), True
+                else:
+                    self._origin = origin.kept()
+
+    def _saving(self, origin: Resumption | None) -> Saving | None:
+        checkpoints = self._checkpoints
+        if checkpoints is None:
+            return None
+        checkpoints.begin_elsewhere(origin.start if origin is not None else 0)
+        here = origin is not None and same_place(origin.store.url, checkpoints.store.url)
+        parts = origin.saved.manifest.parts if origin is not None and here else {}
+        return Saving(checkpoints.store, checkpoints.attempt, parts)
 
     def _recover(self, lost: WorkerLostError) -> None:
         """Replace what is dead and go back to the newest checkpoint, or end the run."""
@@ -138,10 +162,10 @@ class RayRuntime:
         log.warning("workers_replaced", tasks=self._fleet.names(dead), reason=str(lost), restarts=self._restarts)
         self._fleet.replace(dead)
         self._recovering.append(time.monotonic())
-        states = self._go_back()
+        origin = self._go_back("sized", 1)
         self._recovering.append(time.monotonic())
-        if states is not None:
-            self._states = states
+        if origin is not None:
+            self._origin, self._checked = origin, False
         elif self._begun:
             raise WorkerLostError(f"{lost}; no checkpoint of this run could be written, so it cannot go back") from lost
 
@@ -229,6 +253,9 @@ class RayRuntime:
             if self._checkpoints.mark == item.epoch:
                 self._checkpoints.hand_over(*unpack_saved(item))
             return []
+        if item.kind == WRITTEN:
+            self._written(unpack_written(item))
+            return []
         assert item.kind == REPORT
         completed: list[int] = []
         for report in unpack_reports(item):
@@ -236,9 +263,17 @@ class RayRuntime:
             completed += conductor.report(report)
         return completed
 
+    def _written(self, written: Written) -> None:
+        checkpoints = self._checkpoints
+        if checkpoints is not None and checkpoints.mark == written.epoch:
+            if written.state is not None:
+                checkpoints.hand_over(written.task, written.state, written.positions)
+            else:
+                checkpoints.fail(f"{self.wiring.tasks[written.task].name}: {written.failure}")
+
     def _grant(self, endpoint: Endpoint, conductor: Conductor) -> None:
         conductor.grant(self._mark(endpoint, conductor))
-        body = pack_grant(Grant(conductor.limit, conductor.final, conductor.acked))
+        body = pack_grant(Grant(conductor.limit, conductor.final, conductor.acked, conductor.dry))
         for worker in self._spout_workers:
             endpoint.send(worker, DRIVER, worker, GRANT, 0, conductor.acked, body)
         mark = None if self._checkpoints is None else self._checkpoints.mark
@@ -261,9 +296,12 @@ class RayRuntime:
         if checkpoints.mark is None:
             checkpoints.choose(conductor.limit + self._settings.max_pending)
             if checkpoints.mark is not None:
+                attempt = checkpoints.attempt
+                assert attempt is not None
+                body = pack_plain([attempt.folder, attempt.tag])
                 self._unmarked = set(range(len(self._fleet.placement.workers)))
                 for worker in self._unmarked:
-                    endpoint.send(worker, DRIVER, worker, MARK, 0, checkpoints.mark, pack_plain([]))
+                    endpoint.send(worker, DRIVER, worker, MARK, 0, checkpoints.mark, body)
         return checkpoints.mark if self._unmarked else None
 
     def _lost(self, workers: list[int], reason: str, conductor: Conductor) -> str:

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,23 @@ import structlog
 
 from partitioners.plans.plan import pack as pack_plan
 from streams.errors import RunError
+from topology.checkpoints.collection import Attempt
+from topology.checkpoints.manifest import SavedFile
+from topology.checkpoints.reach import Probe
+from topology.checkpoints.resumption import StateInStore
+from topology.checkpoints.store import Store
 from topology.ray_runtime.actor import Prepared, WorkerActor
 from topology.ray_runtime.cluster import LOOPBACK, node, process, shipped
 from topology.ray_runtime.frames import DRIVER, failure_error
 from topology.ray_runtime.placement import Placement
+from topology.ray_runtime.state_writer import OwnStore
 from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint
 from topology.wiring import Wiring
 
 import ray  # isort: skip  # after `cluster`, which sets what Ray reads when it is imported
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # isort: skip
 
-__all__ = ["Fleet", "WorkerLostError"]
+__all__ = ["Fleet", "Saving", "StatesUnreadError", "WorkerLostError"]
 
 log = structlog.get_logger()
 
@@ -49,6 +56,25 @@ class WorkerLostError(RunError):
         self.workers = tuple(workers)
 
 
+class StatesUnreadError(RunError):
+    """A worker cannot read the states of its tasks from the store: they are damaged, or it does not reach the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """How a generation saves its states.
+
+    Attributes:
+        store: where to.
+        attempt: at a checkpoint of what the tasks start with; none where there is one already.
+        parts: the parts of states that are in the store already.
+    """
+
+    store: Store
+    attempt: Attempt | None
+    parts: Mapping[str, SavedFile]
+
+
 class Fleet:
     """The actors of one run."""
 
@@ -59,14 +85,14 @@ class Fleet:
         self._pids: dict[int, tuple[str, int]] = {}
         self._generation = 0
 
-    def open(self, states: Mapping[int, bytes], *, save_start: bool) -> Endpoint:
+    def open(self, states: Mapping[int, bytes | StateInStore], saving: Saving | None = None) -> Endpoint:
         """Start a generation: all workers listen, then all of them connect, so that nobody calls before all are there.
 
         Those who live are asked to take up their states before anybody waits for new ones, whose start takes seconds.
 
         Args:
-            states: what tasks go on from, packed; none at the start of a run.
-            save_start: workers hand over the states that they start with.
+            states: what tasks go on from: packed, or where workers read it themselves; none at the start of a run.
+            saving: how workers save states, where the run has checkpoints.
         """
         seconds = self._settings.ray.start_seconds
         if not self._actors:
@@ -81,12 +107,13 @@ class Fleet:
         here = LOOPBACK if single else node()[1]
         endpoint = Endpoint(here, token, self._generation, self._settings.limits.frame_bytes, DRIVER)
         try:
+            probe = Probe.ask(saving.store) if saving is not None else None
             calls = [
-                actor.listen.remote(LOOPBACK if single else ip, token, self._generation)
+                actor.listen.remote(LOOPBACK if single else ip, token, self._generation, probe)
                 for actor, (_, ip, _) in zip(self._actors, processes, strict=True)
             ]
             addresses = dict(enumerate(self._get(calls, seconds)))
-            self._start(addresses, endpoint, save_start)
+            self._start(addresses, endpoint, saving, self._own_store(saving, probe))
             endpoint.connect(addresses)
             pids = {self.names([worker]): pid for worker, (_, pid) in self._pids.items()}
             log.debug("workers_started", generation=self._generation, processes=pids)
@@ -98,7 +125,18 @@ class Fleet:
             raise
         return endpoint
 
-    def _own(self, states: Mapping[int, bytes], worker: int) -> dict[int, bytes]:
+    def _own_store(self, saving: Saving | None, probe: Probe | None) -> OwnStore | None:
+        """Return what workers write their states to; None where they cannot all reach it, or there are no checkpoints."""
+        if saving is None or probe is None:
+            return None
+        if not probe.answered(saving.store, len(self._actors)):
+            log.info(
+                "states_go_through_the_driver", store=saving.store.url, reason="not every worker reaches the store"
+            )
+            return None
+        return OwnStore(saving.store.place, self._settings.limits.state_bytes, saving.parts)
+
+    def _own(self, states: Mapping[int, bytes | StateInStore], worker: int) -> dict[int, bytes | StateInStore]:
         """Return those states that are of a worker's tasks."""
         return {task: states[task] for task in self.placement.workers[worker] if task in states}
 
@@ -110,12 +148,18 @@ class Fleet:
             if answer.failed is not None:
                 task, failure = answer.failed
                 raise failure_error(self.wiring.tasks[task].name, -1, failure)
+        for answer in answers:
+            if answer.unread is not None:
+                raise StatesUnreadError(answer.unread)
 
-    def _start(self, addresses: Mapping[int, Address], endpoint: Endpoint, save_start: bool) -> None:
+    def _start(
+        self, addresses: Mapping[int, Address], endpoint: Endpoint, saving: Saving | None, own: OwnStore | None
+    ) -> None:
+        attempt = saving.attempt if saving is not None else None
         started = []
         for worker, actor in enumerate(self._actors):
             peers = {peer: addresses[peer] for peer in self.placement.peers(self.wiring, worker)}
-            started.append(actor.start.remote({**peers, DRIVER: endpoint.address}, save_start))
+            started.append(actor.start.remote({**peers, DRIVER: endpoint.address}, attempt, own))
         self._get(started, self._settings.ray.start_seconds)
 
     def _make(self, worker: int) -> Any:

@@ -2,22 +2,27 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from functools import partial
 from typing import Any
 
 import msgpack
 
 from streams.codec import Buffers, decode, encode, size_of
 from streams.errors import CodecError, DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
+from streams.state import PackedState, Part, pack_part, unpack_state
+from topology.checkpoints.manifest import SavedFile
+from topology.checkpoints.saved_state import StateFile
 from topology.failure import speaks_for_itself, task_failure
 from topology.messages import Message, Report
+from topology.ray_runtime.state_writer import Written
 from topology.ray_runtime.transport import Frame
 
-__all__ = ["DATA", "DRIVER", "FAILED", "GRANT", "LOST", "MARK", "MARKED", "REPORT", "SAVED", "Grant"]
+__all__ = ["DATA", "DRIVER", "FAILED", "GRANT", "LOST", "MARK", "MARKED", "REPORT", "SAVED", "WRITTEN", "Grant"]
 
 #: Kinds of frame. `LOST` tells the driver that a worker has lost another one. `MARK` names the epoch of a checkpoint, which a
-#: worker confirms with `MARKED`; `SAVED` brings the state of a task after that epoch.
-DATA, REPORT, GRANT, FAILED, LOST, MARK, MARKED, SAVED = range(8)
+#: worker confirms with `MARKED`; `SAVED` brings the state of a task after that epoch, `WRITTEN` the name of the file with it.
+DATA, REPORT, GRANT, FAILED, LOST, MARK, MARKED, SAVED, WRITTEN = range(9)
 
 #: The number under which the driver is known; workers and tasks have smaller ones.
 DRIVER = 2**32 - 1
@@ -27,11 +32,15 @@ _HEAD_SIZE = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the driver tells a worker's spouts: how far they may go, which epoch is the final one, how many are complete."""
+    """What the driver tells a worker's spouts: how far they may go, which epoch is the final one, how many are complete.
+
+    From the epoch `dry` on they emit nothing any more.
+    """
 
     limit: int
     final: int | None
     acked: int
+    dry: int | None = None
 
 
 #: What became of a task: the name of an error, and its text (for an operator's own, the traceback).
@@ -106,7 +115,7 @@ def unpack_reports(frame: Frame) -> list[Report]:
 
 def pack_grant(grant: Grant) -> Buffers:
     """Return the body of a frame with a grant."""
-    return encode([], [grant.limit, grant.final, grant.acked])
+    return encode([], [grant.limit, grant.final, grant.acked, grant.dry])
 
 
 def unpack_grant(frame: Frame) -> Grant:
@@ -124,19 +133,47 @@ def unpack_plain(frame: Frame) -> Any:
     return decode(frame.body)[0]
 
 
-def pack_saved(task: int, packed: bytes, positions: Mapping[str, int]) -> Buffers:
-    """Return the body of a frame with the packed state of a task."""
-    head: bytes = msgpack.packb([task, dict(positions)])
-    return [_HEAD_SIZE.pack(len(head)), head, packed]
+def pack_saved(task: int, packed: PackedState, positions: Mapping[str, int]) -> Buffers:
+    """Return the body of a frame with the packed state of a task, and all its parts."""
+    parts = [(key, pack_part(part)) for key, part in packed.parts.items()]
+    sizes = [[key, size_of(pieces)] for key, pieces in parts]
+    head: bytes = msgpack.packb([task, dict(positions), packed.size, sizes])
+    return [_HEAD_SIZE.pack(len(head)), head, *packed.pieces, *(piece for _, pieces in parts for piece in pieces)]
 
 
-def unpack_saved(frame: Frame) -> tuple[int, memoryview, dict[str, int]]:
+def unpack_saved(frame: Frame) -> tuple[int, PackedState, dict[str, int]]:
     """Return the task, its packed state where it lies in the frame, and how far a sink's file is written."""
     body = memoryview(frame.body)
     try:
         (size,) = _HEAD_SIZE.unpack_from(body)
         end = _HEAD_SIZE.size + size
-        task, positions = msgpack.unpackb(body[_HEAD_SIZE.size : end])
-        return int(task), body[end:], dict(positions)
+        task, positions, length, sizes = msgpack.unpackb(body[_HEAD_SIZE.size : end])
+        place = end + length
+        parts = {}
+        for key, part_size in sizes:
+            parts[key] = Part(key, partial(unpack_state, body[place : place + part_size]))
+            place += part_size
+        if place != len(body):
+            raise CodecError(f"a frame with a state of {len(body)} bytes, expected {place}")
+        return int(task), PackedState([body[end : end + length]], parts), dict(positions)
     except (struct.error, ValueError, TypeError, msgpack.UnpackException) as error:
         raise CodecError(f"a frame with a state that cannot be read: {error}") from error
+
+
+def pack_written(written: Written) -> Buffers:
+    """Return the body of a frame that says which file a state is in."""
+    state = None
+    if written.state is not None:
+        parts = {key: astuple(file) for key, file in written.state.parts.items()}
+        state = [astuple(written.state.file), parts, written.state.written]
+    return pack_plain([written.task, dict(written.positions), state, written.failure])
+
+
+def unpack_written(frame: Frame) -> Written:
+    """Return what a worker has written."""
+    task, positions, state, failure = unpack_plain(frame)
+    if state is None:
+        return Written(task, frame.epoch, positions, None, failure)
+    file, parts, size = state
+    found = StateFile(SavedFile(*file), {key: SavedFile(*part) for key, part in parts.items()}, size)
+    return Written(task, frame.epoch, positions, found)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from streams.errors import RunError
-from topology.checkpoints.collection import packed_state
+from topology.checkpoints.collection import Attempt, packed_state
 from topology.fault_schedule import slow_faults, slow_ms
 from topology.messages import Message, Report
 from topology.ray_runtime.frames import (
@@ -21,16 +21,20 @@ from topology.ray_runtime.frames import (
     MARKED,
     REPORT,
     SAVED,
+    WRITTEN,
     Grant,
     describe_failure,
     pack_message,
     pack_plain,
     pack_reports,
     pack_saved,
+    pack_written,
     unpack_grant,
     unpack_message,
+    unpack_plain,
 )
 from topology.ray_runtime.placement import downstream_first
+from topology.ray_runtime.state_writer import StateWriter
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
 from topology.task import Task
 from topology.wiring import Wiring
@@ -44,6 +48,8 @@ REPORTS_TOGETHER = 8
 REPORTED_PARTS = 2
 REPORT_SECONDS = 0.003
 FLUSH_SECONDS = 30.0
+#: How long a worker that has nothing else to do waits for a state that is being written.
+WRITE_SECONDS = 600.0
 
 
 class WorkerLoop:
@@ -51,11 +57,19 @@ class WorkerLoop:
 
     In each round every task that is ready works on one epoch, those further down the topology first; then what was sent
     to other workers leaves together, and what has come from them is taken in. Messages between tasks of this worker are
-    handed over as they are.
+    handed over as they are. States go into the store by a `writer`, or to the driver where there is none.
     """
 
-    def __init__(self, wiring: Wiring, tasks: Sequence[Task], worker_of: Mapping[int, int], endpoint: Endpoint) -> None:
+    def __init__(
+        self,
+        wiring: Wiring,
+        tasks: Sequence[Task],
+        worker_of: Mapping[int, int],
+        endpoint: Endpoint,
+        writer: StateWriter | None = None,
+    ) -> None:
         self._wiring = wiring
+        self._writer = writer
         self._worker_of = worker_of
         self._endpoint = endpoint
         here = {task.spec.id: task for task in tasks}
@@ -71,15 +85,15 @@ class WorkerLoop:
         self._patience = max(1, awaited_tasks * wiring.topology.settings.max_pending // REPORTED_PARTS)
         self._acked = min((task.next for task in tasks), default=0)
         self._mark: int | None = None
+        self._attempt: Attempt | None = None
         self._under_way: Sequence[Message] = ()
-        self._save_start = False
         self._working = len(self._served)
         self._current = self._served[0]
         self._stopped = self._abandoned = False
 
-    def prepare(self, under_way: Sequence[Message], *, save_start: bool) -> None:
-        """Take messages that were under way when the tasks' states were saved, and whether to hand over these states."""
-        self._under_way, self._save_start = under_way, save_start
+    def prepare(self, under_way: Sequence[Message], attempt: Attempt | None = None) -> None:
+        """Take messages that were under way when the tasks' states were saved, and the checkpoint that these states are for."""
+        self._under_way, self._attempt = under_way, attempt
 
     def stop(self) -> None:
         """Ask the loop to end, whatever is still to be sent; called from another thread."""
@@ -98,8 +112,12 @@ class WorkerLoop:
                     arrived = self._endpoint.poll()
                 for item in arrived:
                     self._take(item)
+                self._send_written()
                 self._round()
+            if self._writer is not None and not self._stopped:
+                self._writer.finish(WRITE_SECONDS)
             if not self._abandoned:
+                self._send_written()
                 self._send_reports()
                 self._endpoint.flush(FLUSH_SECONDS)
         except Exception as error:
@@ -110,7 +128,7 @@ class WorkerLoop:
                 self._endpoint.flush(FLUSH_SECONDS)
 
     def _begin(self) -> None:
-        for task in self._served if self._save_start else ():
+        for task in self._served if self._attempt is not None else ():
             self._save(task, task.next - 1)
         for message in self._under_way:
             if message.target in self._place:
@@ -134,7 +152,7 @@ class WorkerLoop:
         elif item.kind == GRANT:
             self._grant(unpack_grant(item))
         elif item.kind == MARK:
-            self._mark = item.epoch
+            self._mark, self._attempt = item.epoch, Attempt(*unpack_plain(item))
             self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, MARKED, 0, item.epoch, pack_plain([]))
 
     def _deliver(self, message: Message) -> None:
@@ -149,7 +167,7 @@ class WorkerLoop:
             self._current = spout
             for epoch in range(self._acked, grant.acked):
                 spout.operator.ack(epoch)
-            spout.grant(grant.limit, grant.final)
+            spout.grant(grant.limit, grant.final, grant.dry)
             if spout.ready():
                 self._ready.add(self._place[spout.spec.id])
         self._acked = max(self._acked, grant.acked)
@@ -201,10 +219,19 @@ class WorkerLoop:
             raise RunError(f"{source} to {target} in epoch {message.epoch}: {error}") from error
 
     def _save(self, task: Task, epoch: int) -> None:
-        """Hand over the state of a task after an epoch."""
-        self._endpoint.send(
-            DRIVER, self._endpoint.me, DRIVER, SAVED, 0, epoch, pack_saved(task.spec.id, *packed_state(task))
-        )
+        """Hand over the state of a task after an epoch: to the thread that writes, or to the driver."""
+        packed, positions = packed_state(task)
+        if self._writer is not None:
+            assert self._attempt is not None, "a state for no checkpoint"
+            self._writer.write(self._attempt, epoch, task.spec.id, packed, positions)
+        else:
+            body = pack_saved(task.spec.id, packed, positions)
+            self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, SAVED, 0, epoch, body)
+
+    def _send_written(self) -> None:
+        """Send the driver the names of files that were written."""
+        for one in self._writer.finished() if self._writer is not None else ():
+            self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, WRITTEN, 0, one.epoch, pack_written(one))
 
     def _send_reports(self) -> None:
         """Tell the driver what was done."""
