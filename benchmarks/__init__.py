@@ -10,6 +10,7 @@ __all__ = ["BENCHMARKS", "Goal", "Options", "Report"]
 #: Name on the command line -> (module, one line for the list).
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "adaptivity": ("benchmarks.adaptivity", "Tornado with and without balancing under a hotspot: efficiency, bytes"),
+    "checkpoints": ("benchmarks.checkpoints", "large states on Ray: bytes written, bytes through the driver, seconds"),
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
     "pipeline": ("benchmarks.pipeline", "raw CSV to a prepared data set and a QT-tree, on Spark: seconds and memory"),
     "range-index": (

@@ -128,7 +128,7 @@ def throughput(trial: Trial, epochs: int, *, saving: bool) -> Run:
 def _checkpoint_bytes(topology: Topology) -> float:
     """Return the size of the largest checkpoint that is kept."""
     settings = topology.settings.checkpoint
-    folders = [] if settings is None else list(Path(settings.directory).iterdir())
+    folders = [] if settings is None else list(Path(settings.directory).glob("0*"))
     return float(max((sum(file.stat().st_size for file in folder.iterdir()) for folder in folders), default=0))
 
 

@@ -18,6 +18,7 @@ class Options:
     seed: int = 1
     data: Path | None = None
     queries: int | None = None
+    megabytes: int | None = None
     out: Path | None = None
 
 

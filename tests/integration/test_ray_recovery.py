@@ -2,9 +2,11 @@
 
 import os
 import signal
+from dataclasses import replace
 from itertools import count
 
 import pytest
+import structlog
 from adaptive_inputs import adaptive_topology
 from range_inputs import lines_of, write_inputs
 
@@ -85,7 +87,7 @@ def test_workers_that_die_again_and_again_end_the_run(tmp_path, sabotage):
     """After so many restarts the run ends with what happened, and can be resumed."""
     sabotage(*((20 + number, "evaluator[0]", signal.SIGKILL) for number in range(9)))
     topology = adaptive(tmp_path, max_restarts=1)
-    with pytest.raises(RunError, match=r"evaluator\[0\].*given up after 1 restarts"):
+    with pytest.raises(RunError, match=r"evaluator\[0\].*given up after 1 restarts.*with --resume .*checkpoints$"):
         run(topology, runtime="ray")
     outcome = run(topology, runtime="local", resume=tmp_path / "checkpoints")
     comparison = compare(oracle_of(topology), lines_of(outcome))
@@ -100,3 +102,58 @@ def test_a_run_on_ray_goes_on_from_a_local_one(tmp_path):
     outcome = run(topology, runtime="ray", resume=tmp_path / "checkpoints")
     comparison = compare(oracle_of(topology), lines_of(outcome))
     assert comparison.ok, comparison
+
+
+def checkpoint_logs(logs):
+    return [log for log in logs if log["event"] == "checkpoint_written"]
+
+
+def test_states_go_from_workers_to_the_store_and_back(tmp_path, sabotage):
+    """A folder that all workers reach: no state passes through the driver, neither when it is saved nor when it is needed."""
+    sabotage((25, "evaluator[1]", signal.SIGKILL))
+    topology = adaptive(tmp_path)
+    with structlog.testing.capture_logs() as logs:
+        assert_exact_with(topology, 1)
+    assert len(checkpoint_logs(logs)) > 3
+    assert {log["handed"] for log in checkpoint_logs(logs)} == {0}
+    assert not [log for log in logs if log["event"] in ("states_unread", "states_go_through_the_driver")]
+    assert not list((tmp_path / "checkpoints").glob("probe-*"))
+
+
+def test_states_go_through_the_driver_where_workers_do_not_reach_the_store(tmp_path, sabotage):
+    """The memory of a process is another one in each worker: what is saved is sent, and so is what is restored."""
+    sabotage((25, "evaluator[1]", signal.SIGKILL))
+    topology = adaptive(tmp_path)
+    settings = topology.settings
+    checkpoint = replace(settings.checkpoint, directory=f"memory://{tmp_path.name}")
+    topology = replace(topology, settings=replace(settings, checkpoint=checkpoint))
+    with structlog.testing.capture_logs() as logs:
+        assert_exact_with(topology, 1)
+    assert all(log["handed"] > 0 for log in checkpoint_logs(logs))
+    assert [log["event"] for log in logs if log["event"] == "states_unread"] == ["states_unread"] * 2
+
+
+def test_damage_that_a_worker_finds_takes_the_run_to_the_checkpoint_before(tmp_path, monkeypatch):
+    """Sizes are right, so the driver sees nothing; a worker that reads its state does."""
+    damaged = []
+
+    class Damaging(Saboteur):
+        """Flips a byte of an evaluator's state in the newest checkpoint, then kills a worker."""
+
+        def _listen(self, endpoint, seconds, conductor):
+            driver.RayRuntime._listen(self, endpoint, seconds, conductor)
+            ready = self._checkpoints.written and self._checkpoints._writer.saved > 3
+            if ready and not damaged:
+                newest = max((tmp_path / "checkpoints").glob("0*/manifest.json")).parent
+                path = max(newest.glob("task-*.state"), key=lambda path: path.stat().st_size)
+                data = path.read_bytes()
+                path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+                damaged.append(newest.name)
+                os.kill(next(iter(self._fleet._pids.values()))[1], signal.SIGKILL)
+
+    monkeypatch.setattr("topology.ray_runtime.RayRuntime", Damaging)
+    with structlog.testing.capture_logs() as logs:
+        assert_exact_with(adaptive(tmp_path), 1)
+    passed = [log["checkpoint"] for log in logs if log["event"] == "checkpoint_passed_over"]
+    assert any(one.endswith(damaged[0]) for one in passed)
+    assert [log["event"] for log in logs if log["event"] == "states_unread"] == ["states_unread"]

@@ -1,5 +1,6 @@
 """The same tasks as real Ray actors: the same results, clear ends."""
 
+import dataclasses
 import os
 import signal
 from collections import Counter
@@ -7,11 +8,14 @@ from collections import Counter
 import pytest
 from operators_for_tests import ByParity, Counts, Director, Doubler, FailsAt, Halver, Numbers, Tagged
 from range_inputs import assert_exact, range_topology, write_inputs
+from ray.exceptions import RaySystemError
 
 from benchmarks.transport import worker_pids
 from streams.errors import DeclarationError, InputError, RunError, TaskFailedError
 from topology import TopologyBuilder, run
-from topology.ray_runtime.cluster import connect
+from topology.declaration import CheckpointSettings
+from topology.ray_runtime import driver
+from topology.ray_runtime.cluster import connect, lost_ray
 from topology.run import Outcome
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
@@ -101,7 +105,8 @@ def test_killed_worker_ends_the_run_by_the_names_of_its_tasks(workers, names):
             killed.append(max(worker_pids()))
             os.kill(killed[0], signal.SIGKILL)
 
-    with pytest.raises(RunError, match=rf"the worker of {names} died while epochs \d+ to \d+ were under way"):
+    told = rf"the worker of {names} died while epochs \d+ to \d+ were under way.*declare \[topology\.checkpoint\]"
+    with pytest.raises(RunError, match=told):
         run(endless(workers), runtime="ray", on_progress=kill_one)
     assert killed
 
@@ -113,6 +118,51 @@ def test_stop_on_ray_drains_and_ends():
     assert outcome.summary["results"] > 0
     spout = next(task for task in outcome.summary["tasks"] if task["task"] == "numbers[0]")
     assert outcome.summary["results"] == spout["emitted"]
+
+
+def test_stop_on_ray_lets_feedback_settle():
+    """Numbers that go round for several epochs when somebody asks to stop are all there at the end."""
+    builder = TopologyBuilder("loop", max_pending=3, epoch={"feedback": 2}, ray={"workers": 2})
+    builder.spout("numbers", Numbers, count=10**9, size=32)
+    loop = builder.bolt("loop", Halver, parallelism=3).shuffle("numbers")
+    loop.fields("loop", ["number"], "again", feedback=True)
+    builder.bolt("sink", "collect").global_("loop")
+    seen = []
+    outcome = run(builder.build(), runtime="ray", on_progress=seen.append, should_stop=lambda: len(seen) > 20)
+    found = rows(outcome)
+    emitted = sum(found.values())
+    assert emitted >= 20 * 32
+    assert found == Counter((n // (n & -n) if n else 0, f"w{n % 7}") for n in range(emitted))
+
+
+def test_ray_that_is_gone_ends_the_run_with_what_to_do(tmp_path, monkeypatch):
+    """One message, with the folder to resume from where there is one: whether Ray raises or somebody finds it gone."""
+    seen = []
+    monkeypatch.setattr(driver, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(driver, "lost_ray", lambda: "nobody answers" if len(seen) > 5 else None)
+    told = r"the run has lost Ray: nobody answers; declare \[topology\.checkpoint\] with a"
+    with pytest.raises(RunError, match=told):
+        run(endless(1), runtime="ray", on_progress=seen.append)
+    seen.clear()
+
+    def gone(*_args):
+        raise RaySystemError("The control store is gone\nand much more")
+
+    monkeypatch.setattr(driver.RayRuntime, "_conduct", gone)
+    saving = dataclasses.replace(endless(1).settings, checkpoint=CheckpointSettings(str(tmp_path)))
+    with pytest.raises(RunError, match=rf"lost Ray: .*go on from the newest with --resume {tmp_path}$"):
+        run(dataclasses.replace(endless(1), settings=saving), runtime="ray")
+
+
+def test_ray_that_is_there_is_not_missed(monkeypatch):
+    """All of it answers; a raylet or a control store that does not is named."""
+    from ray._private.worker import global_worker
+
+    assert lost_ray() is None
+    monkeypatch.setattr(type(global_worker.node), "gcs_address", property(lambda _self: "127.0.0.1:1"))
+    assert lost_ray().startswith("the control store of the cluster does not answer")
+    monkeypatch.setattr(type(global_worker.node), "raylet_socket_name", property(lambda _self: "/nowhere"))
+    assert lost_ray().startswith("the raylet of this node does not answer")
 
 
 def test_unreachable_cluster_is_a_clear_error():

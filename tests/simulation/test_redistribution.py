@@ -74,10 +74,10 @@ def test_state_that_nobody_can_divide_is_refused(tmp_path):
     assert rows(run(counting(tmp_path, Counts, 3, doublers=1), resume=tmp_path)) == COUNTED
 
 
-def looping(folder, tasks, feedback):
-    keys = {"checkpoint": {"directory": str(folder), "epochs": 1}, "epoch": {"feedback": feedback}, "max_pending": 2}
-    builder = TopologyBuilder("loop", **keys)
-    builder.spout("numbers", Numbers, count=64, size=8)
+def looping(folder, tasks, feedback, count=64, max_pending=2):
+    keys = {"checkpoint": {"directory": str(folder), "epochs": 1}, "epoch": {"feedback": feedback}}
+    builder = TopologyBuilder("loop", max_pending=max_pending, **keys)
+    builder.spout("numbers", Numbers, count=count, size=8)
     builder.bolt("loop", Halver, parallelism=tasks).shuffle("numbers").fields(
         "loop", ["number"], "again", feedback=True
     )
@@ -94,6 +94,45 @@ def test_tuples_under_way_reach_the_tasks_that_there_are(tmp_path, before, after
     killed(looping(tmp_path / "cut", before, feedback), epochs)
     assert rows(run(looping(tmp_path / "cut", after, feedback), resume=tmp_path / "cut")) == expected
     assert sum(expected.values()) == 64
+
+
+@pytest.mark.parametrize("feedback", [1, 3])
+@pytest.mark.parametrize("after", [2, 3])
+@pytest.mark.parametrize("epochs", range(4))
+def test_tuples_under_way_are_not_lost_when_the_input_has_ended_before(tmp_path, epochs, after, feedback):
+    """One epoch of input: all that is left at the checkpoint is feedback, of which no report of the resumed run tells."""
+    expected = rows(run(looping(tmp_path / "whole", 2, feedback, count=8, max_pending=1)))
+    killed(looping(tmp_path / "cut", 2, feedback, count=8, max_pending=1), epochs)
+    resumed = run(looping(tmp_path / "cut", after, feedback, count=8, max_pending=1), resume=tmp_path / "cut")
+    assert rows(resumed) == expected
+    assert sum(expected.values()) == 8
+
+
+class Shouted(Bolt):
+    """Sends each number to all of its kind, which emit what they receive."""
+
+    outputs = {"default": ("number", "word"), "again": ("number", "word")}  # noqa: RUF012
+
+    def execute_batch(self, arrival, emit):
+        emit.batch(arrival.batch, "again" if arrival.stream == "default" else "default")
+
+
+def shouting(folder, tasks):
+    keys = {"checkpoint": {"directory": str(folder), "epochs": 1}, "max_pending": 1, "epoch": {"feedback": 2}}
+    builder = TopologyBuilder("shout", **keys)
+    builder.spout("numbers", Numbers, count=64, size=8)
+    builder.bolt("shout", Shouted, parallelism=tasks).shuffle("numbers").all("shout", "again", feedback=True)
+    builder.bolt("sink", "collect").global_("shout")
+    return builder.build()
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2), (3, 1), (1, 3)])
+def test_tuples_under_way_to_all_reach_each_task_that_there_is_once(tmp_path, before, after):
+    """However many tasks they had been sent to, each of those that there are now receives them, and only once."""
+    killed(shouting(tmp_path, before), 4)
+    found = Counter(number for number, _ in rows(run(shouting(tmp_path, after), resume=tmp_path)).elements())
+    assert set(found) == set(range(64))
+    assert set(found.values()) == {before, after}
 
 
 class Bounced(Director):

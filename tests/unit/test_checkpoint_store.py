@@ -1,6 +1,7 @@
 """Where checkpoints are kept, what makes one count, and which are kept."""
 
 import json
+import os
 import threading
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +13,7 @@ import structlog
 from streams.errors import InputError, RunError
 from streams.state import pack_apart
 from topology.checkpoints import Checkpoint, FolderStore, StoreError, load_newest, open_store, save
+from topology.checkpoints import store as stores
 from topology.checkpoints.background import BackgroundWriter
 from topology.checkpoints.manifest import (
     FORMAT_VERSION,
@@ -24,6 +26,7 @@ from topology.checkpoints.manifest import (
     unpack_manifest,
 )
 from topology.checkpoints.saved_state import next_serial
+from topology.checkpoints.state_files import write_file
 
 STORES = {
     "folder": lambda path: open_store("kept", path),
@@ -241,3 +244,87 @@ def test_writer_is_busy_while_it_writes(tmp_path, monkeypatch):
     assert not writer.busy
     writer.close()
     assert load_newest(FolderStore(tmp_path)).manifest.epoch == 0
+
+
+class Recorded(FolderStore):
+    """A store that notes what happens in which order."""
+
+    def __init__(self, folder, calls):
+        super().__init__(folder)
+        self.calls = calls
+
+    def write(self, name, data):
+        super().write(name, data)
+        self.calls.append(("write", name))
+
+    def remove(self, name):
+        self.calls.append(("remove", name))
+        super().remove(name)
+
+
+def test_new_checkpoint_is_on_the_disk_before_an_older_one_is_removed(tmp_path, monkeypatch):
+    """Its manifest, then the name of its folder in the root; a loss of power never takes both."""
+    calls = []
+    synced = stores._sync_folder
+    monkeypatch.setattr(stores, "_sync_folder", lambda folder: calls.append(("sync", folder)) or synced(folder))
+    store = Recorded(tmp_path, calls)
+    for serial in range(2):
+        save(store, serial, checkpoint(serial, a={}), keep=1)
+    manifest, gone = (calls.index(one) for one in (("write", f"000000001/{MANIFEST}"), ("remove", "000000000")))
+    assert manifest < gone
+    assert ("sync", tmp_path) in calls[manifest:gone]
+
+
+def test_folder_is_synced_by_the_system(tmp_path, monkeypatch):
+    """The root itself is brought to the disk, not a file in it."""
+    folders = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: folders.append(os.fstat(handle).st_ino) or fsync(handle))
+    FolderStore(tmp_path).sync()
+    assert folders == [tmp_path.stat().st_ino]
+
+
+def test_store_reads_a_file_in_pieces_and_writes_one_from_pieces(store):
+    """As a state is: nobody joins them."""
+    store.write("1/a", iter([b"one", memoryview(b"two"), b""]))
+    with store.opened("1/a") as file:
+        assert (file.size, file.read(2), file.read(10), file.read(1)) == (6, b"on", b"etwo", b"")
+    assert store.sizes("1") == {"a": 6}
+    assert store.sizes("nowhere") == {}
+    store.remove("1/a")
+    assert store.sizes("1") == {}
+    with pytest.raises(StoreError, match="cannot read"), store.opened("1/a"):
+        pass
+
+
+def test_writers_of_one_name_do_not_disturb_each_other(tmp_path):
+    """While one is writing, another writes the same name: the file is always one of the two, whole."""
+    store = FolderStore(tmp_path)
+
+    def interrupted():
+        yield b"one"
+        store.write("1/a", b"another")
+        yield b"more"
+
+    store.write("1/a", interrupted())
+    assert store.read("1/a", 100) == b"onemore"
+    assert store.sizes("1") == {"a": 7}
+
+
+def test_checkpoints_of_an_older_format_are_refused_with_the_reason(store):
+    """The error itself says which format was found, and what to do."""
+    save(store, 0, checkpoint(4), keep=3)
+    name = f"000000000/{MANIFEST}"
+    store.write(name, store.read(name, 10_000).replace(b'"format": 3', b'"format": 2'))
+    with pytest.raises(
+        StoreError, match=r"is whole \(the newest: manifest.json has format 2, expected 3; use the release"
+    ):
+        load_newest(store)
+
+
+def test_pieces_of_a_state_are_forgotten_as_they_are_written(tmp_path):
+    """Memory for a state is free again piece by piece; those of a part stay, because they are its value."""
+    packed = pack_apart({"a": np.arange(10_000), "b": np.arange(10_000)})
+    written = write_file(FolderStore(tmp_path), "1", "a", packed.pieces, reuse=False)
+    assert packed.pieces == []
+    assert (written.size > 160_000, tmp_path.joinpath("1/a").stat().st_size) == (True, written.size)

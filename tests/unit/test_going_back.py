@@ -9,6 +9,7 @@ from topology import run
 from topology.checkpoints import Checkpoints, FolderStore, RunRecord
 from topology.checkpoints import background as background_module
 from topology.declaration import CheckpointSettings
+from topology.messages import Report
 from topology.summary import Tally
 from topology.wiring import wire
 
@@ -59,3 +60,29 @@ def test_store_that_never_answers_ends_the_run(tmp_path, monkeypatch):
     checkpoints._writer._free.clear()
     with pytest.raises(RunError, match=r"was not written to .*saved within 0.01 s"):
         checkpoints.abandon()
+
+
+def test_bytes_for_standard_output_are_passed_on_once_each(tmp_path):
+    """A run that goes back works on epochs again whose lines were printed: also on the last of these."""
+    printed = []
+    wiring = wire(range_topology(*write_inputs(tmp_path, 5)), None)
+    record = RunRecord(Tally(wiring, lambda: 0.0), 10, printed.append)
+
+    def said(epoch, task=3):
+        record.report(Report(task, epoch, {}, False, 0, [b"%d:%d" % (task, epoch), b"and %d" % epoch]))
+
+    record.begin_cut(1)
+    said(0)
+    said(1)
+    state = record.snapshot()
+    said(2)
+    said(3)
+    record.go_back(Tally(wiring, lambda: 0.0), state)
+    for epoch in (2, 3, 4):
+        said(epoch)
+    said(2, task=4)
+    assert printed == [
+        one
+        for task, epoch in ((3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (4, 2))
+        for one in (b"%d:%d" % (task, epoch), b"and %d" % epoch)
+    ]

@@ -1,15 +1,23 @@
 """Workers without Ray: plain objects in this process, real sockets between them, the test in the driver's place."""
 
 import secrets
+import threading
 import time
 from collections import Counter
+from itertools import islice
 
+import numpy as np
 import pytest
-from operators_for_tests import FailsAt, Numbers, Tagged
+from crashes import KilledError, written_at_once
+from operators_for_tests import FailsAt, Halver, Numbers, Tagged
 
 from streams.batches import TupleBatch
-from streams.errors import RunError, TaskFailedError
-from topology import TopologyBuilder
+from streams.errors import CodecError, RunError, TaskFailedError
+from streams.state import Part, pack_apart, unpack_state
+from topology import TopologyBuilder, run
+from topology.checkpoints import FolderStore, resumption_of
+from topology.checkpoints.collection import Attempt
+from topology.checkpoints.state_files import read_file
 from topology.conductor import Conductor
 from topology.messages import Report
 from topology.ray_runtime.actor import Prepared, WorkerActor
@@ -19,14 +27,22 @@ from topology.ray_runtime.frames import (
     FAILED,
     GRANT,
     LOST,
+    MARK,
+    MARKED,
     REPORT,
+    SAVED,
+    WRITTEN,
     failure_error,
     pack_plain,
     pack_reports,
+    pack_saved,
     unpack_plain,
     unpack_reports,
+    unpack_saved,
+    unpack_written,
 )
 from topology.ray_runtime.placement import place
+from topology.ray_runtime.state_writer import OwnStore
 from topology.ray_runtime.transport import TOKEN_BYTES, Endpoint, Frame, Lost
 from topology.wiring import wire
 
@@ -43,16 +59,16 @@ class Workers:
         self.actors = [WorkerActor(topology, None, self.placement, i) for i in range(len(self.placement.workers))]
         self.driver = None
 
-    def start(self, generation=1):
+    def start(self, generation=1, states=None, attempt=None, own=None):
         """Make all listen, then all connect, as the driver does."""
         if self.driver is not None:
             self.driver.close()
         self.driver = Endpoint(HOST, TOKEN, generation, 1 << 20, DRIVER)
-        assert all(actor.prepare({}) == Prepared() for actor in self.actors)
+        assert all(actor.prepare(states or {}) == Prepared() for actor in self.actors)
         addresses = {i: actor.listen(HOST, TOKEN, generation) for i, actor in enumerate(self.actors)}
         for worker, actor in enumerate(self.actors):
             reached = {peer: addresses[peer] for peer in self.placement.peers(self.wiring, worker)}
-            actor.start({**reached, DRIVER: self.driver.address}, None, None)
+            actor.start({**reached, DRIVER: self.driver.address}, attempt, own)
         self.driver.connect(addresses)
         return addresses
 
@@ -72,9 +88,9 @@ class Workers:
         """Return the first frame of a kind."""
         return next(item for item in self.frames() if isinstance(item, Frame) and item.kind == kind)
 
-    def conduct(self):
+    def conduct(self, start=0):
         """Run to the end; return all reports."""
-        conductor, reports, items = Conductor(self.wiring), [], self.frames()
+        conductor, reports, items = Conductor(self.wiring, start=start), [], self.frames()
         conductor.grant()
         self.grant(conductor.limit, conductor.final)
         while not (conductor.done and conductor.accounted):
@@ -129,6 +145,131 @@ def test_workers_deliver_everything_once(workers, count):
     reports = made.conduct()
     assert collected(reports) == Counter(range(60))
     assert (sum(report.counts.get("sent_bytes", 0) for report in reports) == 0) == (count == 1)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_spout_receives_each_ack_once(workers, count):
+    """In the order of epochs, none twice, whatever grants say again."""
+    made = workers(line(count=200), count)
+    made.start()
+    reports = made.conduct()
+    heard = next(task.operator.heard for actor in made.actors for task in actor._tasks if task.spec.id == 0)
+    last = max(report.epoch for report in reports)
+    assert heard == [("ack", epoch) for epoch in range(len(heard))]
+    assert last - 8 <= len(heard) <= last + 1
+
+
+def looping(folder):
+    """Numbers that go round until they are odd."""
+    checkpoint = {"directory": str(folder), "epochs": 1}
+    builder = TopologyBuilder("loop", max_pending=1, epoch={"feedback": 2}, checkpoint=checkpoint)
+    builder.spout("numbers", Numbers, count=64, size=32)
+    loop = builder.bolt("loop", Halver, parallelism=3).shuffle("numbers")
+    loop.fields("loop", ["number"], "again", feedback=True)
+    builder.bolt("sink", "collect").global_("loop")
+    return builder.build()
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_workers_go_on_with_what_was_under_way(workers, tmp_path, count):
+    """States that workers read themselves have messages under way: to tasks of the same worker and of others."""
+    topology, seen = looping(tmp_path), []
+
+    def after(_progress):
+        seen.append(1)
+        if len(seen) == 4:
+            raise KilledError
+
+    with written_at_once(), pytest.raises(KilledError):
+        run(topology, on_progress=after)
+    made = workers(topology, count)
+    origin = resumption_of(topology, FolderStore(tmp_path), "sized")
+    made.start(states=origin.sources(made.wiring))
+    before = [row[0] for _, batch in origin.driver["collected"] for row in batch.rows()]
+    found = collected(made.conduct(origin.start)) + Counter(before)
+    assert found == Counter(n // (n & -n) if n else 0 for n in range(64))
+    assert 0 < len(before) < 64
+
+
+def test_worker_that_cannot_read_a_state_says_so(workers, tmp_path):
+    """Which task, which file and why; nobody takes it for a fault of the operator."""
+    topology = looping(tmp_path)
+    run(topology)
+    made = workers(topology, 1)
+    sources = resumption_of(topology, FolderStore(tmp_path), "sized").sources(made.wiring)
+    made.driver = Endpoint(HOST, TOKEN, 1, 1 << 20, DRIVER)
+    for path in tmp_path.glob("0*/task-*.state"):
+        path.write_bytes(bytes(path.stat().st_size))
+    unread = made.actors[0].prepare(sources).unread
+    assert unread.startswith("numbers[0]: task-00000.state is damaged: its checksum differs")
+
+
+def own_store(folder):
+    return OwnStore(str(folder), 1 << 20, {})
+
+
+def test_workers_write_their_states_and_name_the_files(workers, tmp_path):
+    """The driver gets names, sizes and checksums of what is in the store, and no state."""
+    made = workers(line(), 2)
+    made.start(attempt=Attempt("000000003", "tag"), own=own_store(tmp_path))
+    written = []
+    for item in made.frames():
+        assert item.kind == WRITTEN
+        written.append(unpack_written(item))
+        if len(written) == len(made.wiring.tasks):
+            break
+    assert sorted(one.task for one in written) == [task.id for task in made.wiring.tasks]
+    for one in written:
+        assert (one.epoch, one.failure) == (-1, "")
+        state = read_file(FolderStore(tmp_path), "000000003", one.state.file, 1 << 20)
+        assert state["next"] == 0
+        assert one.state.file.name == f"task-{one.task:05}-tag.state"
+        assert one.state.written == one.state.file.size
+    made.driver.send(0, DRIVER, 0, MARK, 0, 2, pack_plain(["000000004", "other"]))
+    made.first(MARKED)
+    made.grant(4)
+    frame = unpack_written(made.first(WRITTEN))
+    assert frame.epoch == 2
+    assert [path.name for path in (tmp_path / "000000004").iterdir()] != []
+
+
+def test_worker_that_cannot_write_a_state_says_why(workers, tmp_path):
+    """The driver decides what it means; the worker goes on."""
+    (tmp_path / "file").write_text("in the way")
+    made = workers(line(), 1)
+    made.start(attempt=Attempt("000000000", "tag"), own=own_store(tmp_path / "file"))
+    written = unpack_written(made.first(WRITTEN))
+    assert written.state is None
+    assert "cannot" in written.failure
+
+
+def test_states_that_are_being_written_at_the_end_are_named_before_the_worker_ends(workers, tmp_path, monkeypatch):
+    """A store that is slow loses no checkpoint, though all tasks have done their final epoch meanwhile."""
+    made = workers(line(count=5), 1)
+    write = FolderStore.write
+    ended = threading.Event()
+    monkeypatch.setattr(FolderStore, "write", lambda *args: ended.wait(20) and write(*args))
+    made.start(attempt=Attempt("000000000", "tag"), own=own_store(tmp_path))
+    made.grant(2, final=1)
+    deadline = time.monotonic() + 20
+    while made.actors[0]._loop._working and time.monotonic() < deadline:
+        time.sleep(0.01)
+    ended.set()
+    written = (unpack_written(item).task for item in made.frames() if item.kind == WRITTEN)
+    assert sorted(islice(written, len(made.wiring.tasks))) == [task.id for task in made.wiring.tasks]
+
+
+def test_state_and_its_parts_cross_a_frame():
+    """Where workers do not reach the store, the driver gets the state and the values of its parts."""
+    part = Part.of("p", np.arange(9))
+    body = pack_saved(4, pack_apart({"next": 3, "parts": [part, part]}), {"position": 7})
+    task, packed, positions = unpack_saved(Frame(0, DRIVER, SAVED, 0, 0, memoryview(b"".join(body))))
+    assert (task, positions, list(packed.parts)) == (4, {"position": 7}, ["p"])
+    assert packed.parts["p"].value.tolist() == list(range(9))
+    back = unpack_state(b"".join(packed.pieces), packed.parts.get)
+    assert back["next"] == 3
+    with pytest.raises(CodecError, match="a frame with a state"):
+        unpack_saved(Frame(0, DRIVER, SAVED, 0, 0, memoryview(b"".join(body)[:-1])))
 
 
 def test_worker_that_listens_again_starts_anew(workers):

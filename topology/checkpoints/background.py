@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from typing import Literal
 
 import structlog
@@ -44,7 +45,7 @@ class BackgroundWriter:
         self._on_failure = on_failure
         self._parts = parts if parts is not None else PartFiles(store, most)
         self._most = most
-        self._waiting: queue.Queue[tuple[Checkpoint, int | None] | None] = queue.Queue(maxsize=1)
+        self._waiting: queue.Queue[tuple[Checkpoint, int | None, float | None] | None] = queue.Queue(maxsize=1)
         self._free = threading.Event()
         self._free.set()
         self._failure: RunError | None = None
@@ -61,11 +62,17 @@ class BackgroundWriter:
         serial, self.serial = self.serial, self.serial + 1
         return serial
 
-    def submit(self, checkpoint: Checkpoint, serial: int | None = None) -> None:
-        """Begin to write a checkpoint, under a number that was reserved for it or the next one; the one before must be done."""
+    def submit(self, checkpoint: Checkpoint, serial: int | None = None, began: float | None = None) -> None:
+        """Begin to write a checkpoint; the one before must be done.
+
+        Args:
+            checkpoint: what to write.
+            serial: a number that was reserved for it; without, the next one.
+            began: when it was marked, by `time.monotonic`, for the log.
+        """
         assert not self.busy, "one checkpoint at a time"
         self._free.clear()
-        self._waiting.put((checkpoint, serial))
+        self._waiting.put((checkpoint, serial, began))
 
     def wait(self) -> None:
         """Wait until nothing is being written, and raise what went wrong."""
@@ -105,7 +112,8 @@ class BackgroundWriter:
         else:
             log.warning("checkpoint_skipped", epoch=epoch, store=self._store.url, reason=reason)
 
-    def _write(self, checkpoint: Checkpoint, serial: int | None = None) -> None:
+    def _write(self, checkpoint: Checkpoint, serial: int | None = None, began: float | None = None) -> None:
+        began = time.monotonic() if began is None else began
         serial = self.reserve() if serial is None else serial
         before = self._parts.written
         by_tasks = sum(state.written for state in checkpoint.states.values() if isinstance(state, StateFile))
@@ -124,7 +132,8 @@ class BackgroundWriter:
                 serial=serial,
                 bytes=sum(file.size for file in files),
                 written=by_tasks + handed + manifest.driver.size + self._parts.written - before,
-                through_driver=handed,
+                handed=handed,
+                seconds=round(time.monotonic() - began, 3),
             )
 
 

@@ -120,7 +120,7 @@ class Checkpoints:
 
     def _begin(self, mark: int) -> None:
         self.mark = mark
-        self._serial = self._writer.reserve()
+        self._serial, self._began = self._writer.reserve(), time.monotonic()
         self.attempt = Attempt(folder_name(self._serial), secrets.token_hex(4))
         self._record.begin_cut(mark)
 
@@ -130,6 +130,11 @@ class Checkpoints:
         self._writer.check()
         return self.mark is None and not self._writer.busy
 
+    @property
+    def any_saved(self) -> bool:
+        """Tell whether there is a checkpoint of this run in the store."""
+        return self._resumed_here or self._writer.saved > 0
+
     def abandon(self) -> bool:
         """Forget what was collected, because the run goes back to a checkpoint; what is being written is written first.
 
@@ -138,7 +143,7 @@ class Checkpoints:
         self._record.drop_cut()
         self._forget()
         self._writer.wait()
-        self._resumed_here = self._resumed_here or self._writer.saved > 0
+        self._resumed_here = self.any_saved
         return self._resumed_here
 
     def damage(self, seed: int) -> bool:
@@ -196,6 +201,7 @@ class Checkpoints:
                 sinks=self._sinks,
             ),
             self._serial,
+            self._began,
         )
         self._forget()
 

@@ -26,6 +26,9 @@ def bench(
     queries: Annotated[
         int | None, typer.Option("--queries", min=1, help="How many queries, where there are any.")
     ] = None,
+    megabytes: Annotated[
+        int | None, typer.Option("--megabytes", min=1, help="How much state, where that is what is measured.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="A folder for pictures, where it draws any.")] = None,
 ) -> None:
     """Run a benchmark and print a table, always next to a baseline in the same run."""
@@ -40,7 +43,8 @@ def bench(
         raise DeclarationError(f"--data {data}: no such file")
     configure_logs()
     module = importlib.import_module(BENCHMARKS[name][0])
-    report: Report = module.run(Options(quick=quick, seed=seed, data=data, queries=queries, out=out))
+    options = Options(quick=quick, seed=seed, data=data, queries=queries, megabytes=megabytes, out=out)
+    report: Report = module.run(options)
     _print(report)
     if as_json:
         typer.echo(json.dumps(report.as_json()))

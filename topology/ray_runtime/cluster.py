@@ -18,7 +18,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns 
 
 import ray
 
-__all__ = ["LOOPBACK", "connect", "cpu_count", "node", "shipped"]
+__all__ = ["LOOPBACK", "connect", "cpu_count", "lost_ray", "node", "shipped"]
 
 LOOPBACK = "127.0.0.1"
 OUR_PACKAGES = frozenset({"streams", "partitioners", "operators", "topology", "benchmarks"})
@@ -33,6 +33,29 @@ def node(_actor: Any = None) -> tuple[str, str]:
 def process(actor: Any = None) -> tuple[str, str, int]:
     """Return id and address of the node, and the number of the process there."""
     return (*node(actor), os.getpid())
+
+
+def lost_ray() -> str | None:
+    """Return what of Ray does not answer any more, or None where all does.
+
+    Somebody has to look: when its node's raylet or the cluster's control store is gone, Ray ends this process by itself sooner
+    or later, without an exception that anybody could catch.
+    """
+    from ray._private.worker import global_worker
+
+    if global_worker.node is None:
+        return None
+    try:
+        with socket.socket(socket.AF_UNIX) as raylet:
+            raylet.settimeout(REACH_SECONDS)
+            raylet.connect(global_worker.node.raylet_socket_name)
+    except OSError as error:
+        return f"the raylet of this node does not answer ({error.strerror or error})"
+    try:
+        _reach(global_worker.node.gcs_address)
+    except OSError as error:
+        return f"the control store of the cluster does not answer ({error.strerror or error})"
+    return None
 
 
 def cpu_count() -> int:
@@ -82,7 +105,7 @@ def connect(address: str | None) -> bool:
             assert address is not None
             _reach(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises errors of all classes here, plain ones too
         where = f"join the Ray cluster at '{address}'" if address else "start Ray on this machine"
         raise RunError(f"cannot {where}: {error}") from error
     return True

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import structlog
 
+from streams.errors import RunError
 from streams.state import pack_state
 from topology.checkpoints.collection import Checkpoints
 from topology.checkpoints.resumption import Resumption, StateInStore
@@ -15,7 +16,7 @@ from topology.conductor import Conductor
 from topology.fault_schedule import FaultSchedule
 from topology.local_runtime import IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST
 from topology.messages import Report
-from topology.ray_runtime.cluster import connect, cpu_count
+from topology.ray_runtime.cluster import connect, cpu_count, lost_ray
 from topology.ray_runtime.fleet import Fleet, Saving, StatesUnreadError, WorkerLostError
 from topology.ray_runtime.frames import (
     DRIVER,
@@ -49,6 +50,12 @@ __all__ = ["RayRuntime", "connect"]
 log = structlog.get_logger()
 
 POLL_SECONDS = 0.2
+#: How often to look whether Ray itself is there still.
+LOOK_SECONDS = 5.0
+
+
+class RayLostError(RunError):
+    """Ray itself is gone, not only workers: nothing can be replaced."""
 
 
 class RayRuntime:
@@ -86,6 +93,7 @@ class RayRuntime:
         self._faults.begin(origin.start if origin is not None else 0)
         self._unmarked: set[int] = set()
         self._heard_at = 0.0
+        self._looked_at = time.monotonic()
         self._restarts = 0
         self._recovering: list[float] = []
 
@@ -93,19 +101,48 @@ class RayRuntime:
         """Run until the final epoch is complete; raise what an operator raised, with its task's name."""
         owned = connect(self._address)
         try:
-            self._fleet = Fleet(self.wiring, place(self.wiring, self._settings.ray.workers or cpu_count()))
-            while True:
-                try:
-                    self._run_generation()
-                except WorkerLostError as lost:
-                    self._recover(lost)
-                else:
-                    self._faults.end()
-                    return
+            self._run()
+        except WorkerLostError as lost:
+            raise RunError(f"{lost}; {self._remedy()}") from lost
+        except RayLostError as lost:
+            owned = False  # whoever calls Ray now may be ended by it before a word is said
+            self._fleet.forget()
+            raise RunError(f"the run has lost Ray: {lost}; {self._remedy()}") from lost
+        except ray.exceptions.RayError as error:
+            text = str(error).partition("\n")[0] or type(error).__name__
+            raise RunError(f"the run has lost Ray: {text}; {self._remedy()}") from error
         finally:
             self._fleet.kill()
             if owned:
                 ray.shutdown()
+
+    def _look(self) -> None:
+        """Raise where Ray itself is gone."""
+        self._looked_at = time.monotonic()
+        if (reason := lost_ray()) is not None:
+            raise RayLostError(reason)
+
+    def _run(self) -> None:
+        self._fleet = Fleet(self.wiring, place(self.wiring, self._settings.ray.workers or cpu_count()))
+        while True:
+            try:
+                self._run_generation()
+            except WorkerLostError as lost:
+                self._recover(lost)
+            else:
+                self._faults.end()
+                return
+
+    def _remedy(self) -> str:
+        """Say how the run can go on."""
+        settings = self._settings.checkpoint
+        if self._checkpoints is None or settings is None:
+            return (
+                "declare [topology.checkpoint] with a directory, and the next run goes on by itself or can be resumed"
+            )
+        if not self._checkpoints.any_saved:
+            return "it had saved no checkpoint yet: start it again"
+        return f"its checkpoints are whole: go on from the newest with --resume {self._checkpoints.store.url}"
 
     def _run_generation(self) -> None:
         endpoint = self._open()
@@ -149,6 +186,7 @@ class RayRuntime:
 
     def _recover(self, lost: WorkerLostError) -> None:
         """Replace what is dead and go back to the newest checkpoint, or end the run."""
+        self._look()
         if self._checkpoints is None or self._go_back is None:
             raise lost
         self._recovering = [time.monotonic()]
@@ -210,6 +248,8 @@ class RayRuntime:
         """Take in what workers say within so many seconds; where they should and do not for too long, look after them."""
         items = endpoint.poll(seconds)
         now = time.monotonic()
+        if now - self._looked_at > LOOK_SECONDS:
+            self._look()
         collecting = self._checkpoints is not None and self._checkpoints.mark is not None
         if items or not (conductor.pending or conductor.done or collecting):
             self._heard_at = now
@@ -309,5 +349,4 @@ class RayRuntime:
         when = f"while epochs {conductor.acked} to {conductor.limit - 1} were under way"
         if conductor.done:
             when = "before its last reports had come"
-        hint = "" if self._checkpoints is not None else "; with [topology.checkpoint] the run would go on"
-        return f"the worker of {self._fleet.names(workers)} died {when} ({reason}){hint}"
+        return f"the worker of {self._fleet.names(workers)} died {when} ({reason})"

@@ -273,6 +273,10 @@ class Fleet:
                 task, (_, why) = failed
                 raise RunError(f"{self.wiring.tasks[task].name} could not close: {why}")
 
+    def forget(self) -> None:
+        """Leave all processes to themselves."""
+        self._actors = []
+
     def kill(self) -> None:
         """End all processes."""
         for actor in self._actors:

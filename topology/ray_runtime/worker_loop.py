@@ -115,7 +115,7 @@ class WorkerLoop:
                 self._send_written()
                 self._round()
             if self._writer is not None and not self._stopped:
-                self._writer.finish(WRITE_SECONDS)
+                self._writer.finish(WRITE_SECONDS)  # before the last reports, which the end of the run waits for
             if not self._abandoned:
                 self._send_written()
                 self._send_reports()
