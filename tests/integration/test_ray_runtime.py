@@ -150,7 +150,7 @@ def test_ray_that_is_gone_ends_the_run_with_what_to_do(tmp_path, monkeypatch):
 
     monkeypatch.setattr(driver.RayRuntime, "_conduct", gone)
     saving = dataclasses.replace(endless(1).settings, checkpoint=CheckpointSettings(str(tmp_path)))
-    with pytest.raises(RunError, match=rf"lost Ray: .*go on from the newest with --resume {tmp_path}$"):
+    with pytest.raises(RunError, match=rf"lost Ray: .*go on from its newest checkpoint with --resume {tmp_path}$"):
         run(dataclasses.replace(endless(1), settings=saving), runtime="ray")
 
 

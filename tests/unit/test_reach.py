@@ -37,3 +37,12 @@ def test_place_where_the_question_is_not_gets_no_answer(store, tmp_path):
     Probe("nowhere://x", asked.folder, asked.word).answer(0)
     Probe(store.place, asked.folder, b"another word").answer(0)
     assert not asked.answered(store, 1)
+
+
+def test_store_that_cannot_be_written_is_reached_by_nobody(tmp_path):
+    """What that means for the run is said by the checkpoint that cannot be written, not here."""
+    (tmp_path / "file").write_text("in the way")
+    store = open_store(str(tmp_path / "file"))
+    probe = Probe.ask(store)
+    probe.answer(0)
+    assert not probe.answered(store, 1)

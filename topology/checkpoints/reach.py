@@ -33,10 +33,11 @@ class Probe:
 
     @classmethod
     def ask(cls, store: Store) -> "Probe":
-        """Write the question."""
+        """Write the question; where not even that can be done, nobody will answer."""
         word = secrets.token_hex(8)
         probe = cls(store.place, f"probe-{word}", word.encode())
-        store.write(f"{probe.folder}/{_ASKED}", probe.word)
+        with suppress(InputError):
+            store.write(f"{probe.folder}/{_ASKED}", probe.word)
         return probe
 
     def answer(self, process: int) -> None:
@@ -48,9 +49,11 @@ class Probe:
 
     def answered(self, store: Store, processes: int) -> bool:
         """Tell whether all processes have answered, and remove the traces."""
-        try:
-            return all(store.read(f"{self.folder}/{process}", _MOST_BYTES) == self.word for process in range(processes))
-        except InputError:
-            return False
-        finally:
+        found = False
+        with suppress(InputError):
+            found = all(
+                store.read(f"{self.folder}/{process}", _MOST_BYTES) == self.word for process in range(processes)
+            )
+        with suppress(InputError):
             store.remove(self.folder)
+        return found

@@ -142,7 +142,7 @@ class RayRuntime:
             )
         if not self._checkpoints.any_saved:
             return "it had saved no checkpoint yet: start it again"
-        return f"its checkpoints are whole: go on from the newest with --resume {self._checkpoints.store.url}"
+        return f"go on from its newest checkpoint with --resume {self._checkpoints.store.url}"
 
     def _run_generation(self) -> None:
         endpoint = self._open()
