@@ -1,6 +1,6 @@
 """Parts of states in a store: each is written once, whoever refers to it and however often.
 
-A part's file is named by its key and by its bytes. So two processes that write the same part at the same time do no harm, nor
+A part's file is named by its bytes. So two processes that write the same part at the same time do no harm, nor
 does one that goes on after its place was taken.
 """
 
@@ -20,7 +20,7 @@ from topology.checkpoints.store import Store
 __all__ = ["PartError", "PartFiles", "part_name", "parts_in"]
 
 _READABLE = 40
-_DIGITS = 16
+_DIGITS = 32
 
 
 class PartError(InputError):
@@ -28,10 +28,9 @@ class PartError(InputError):
 
 
 def part_name(key: str, checksum: str) -> str:
-    """Return the name of a part's file: what is readable of its key, and digests, because keys are any text."""
+    """Return the name of a part's file: what is readable of its key, which is any text, and its checksum."""
     readable = re.sub(r"[^a-z0-9]+", "-", key.lower()).strip("-")[:_READABLE]
-    of_key = hashlib.sha256(key.encode()).hexdigest()
-    return f"{readable}.{of_key[:_DIGITS]}.{checksum[:_DIGITS]}.part"
+    return f"{readable}.{checksum[:_DIGITS]}.part"
 
 
 class PartFiles:
