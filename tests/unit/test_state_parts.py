@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from streams.errors import CodecError
-from streams.state import Part, pack_apart, pack_state, unpack_state
+from streams.state import Part, pack_apart, pack_state, read_state, unpack_state
 from topology.checkpoints import Checkpoint, FolderStore, StoreError, load_newest, open_store, save
 from topology.checkpoints import part_files as part_files_module
 from topology.checkpoints.manifest import PARTS
@@ -224,3 +224,19 @@ def test_part_known_from_an_earlier_checkpoint_is_not_made_again(store):
     save(store, 2, checkpoint(2, t=[made("a", 1, calls)]), 1, parts)
     assert calls == ["a"]
     assert load_newest(store).states["t"][0].value == 1
+
+
+def test_state_that_is_cut_off_asks_for_no_more_than_is_there():
+    """Memory is not made for bytes that a damaged head announces."""
+    packed = pack_state({"array": np.arange(50)})
+    for size in range(0, len(packed), 8):
+        left, asked = memoryview(packed)[:size], []
+
+        def read(count, left=left, asked=asked):
+            asked.append(count)
+            start = sum(asked) - count
+            return bytes(left[start : start + count])
+
+        with pytest.raises(CodecError, match="cut off"):
+            read_state(read, size)
+        assert sum(asked) <= size
