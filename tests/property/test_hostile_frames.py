@@ -20,14 +20,22 @@ from streams.codec import VERSION, decode, encode
 from streams.columns import Ids
 from streams.errors import CodecError, InputError
 from streams.geometry import Rect
-from streams.state import pack_state, unpack_state
+from streams.state import Part, pack_state, unpack_state
 
 OBJECTS = object_batch([{"id": n, "ts": n, "x": 0.5, "y": 0.5, "keywords": ["a", f"b{n}"]} for n in range(3)])
 QUERIES = query_batch([{"id": "q", "ts": 1, "region": {"rect": [0, 0, 1, 1]}, "keywords": ["a"]}])
 MESSAGE = b"".join(encode([("objects", OBJECTS), ("queries", QUERIES)], [7, False]))
 MIXED = b"".join(encode([("ids", TupleBatch(("id",), (Ids.of([1, "x", 2**70]),)))]))
 STATE = pack_state(
-    {"batch": OBJECTS, "ids": Ids.of(["a", "b"]), "grid": np.zeros((2, 3)), "t": (1, (2,)), "s": {3, 4}, "n": 2**70}
+    {
+        "batch": OBJECTS,
+        "ids": Ids.of(["a", "b"]),
+        "grid": np.zeros((2, 3)),
+        "t": (1, (2,)),
+        "s": {3, 4},
+        "n": 2**70,
+        "p": Part.of("k", np.ones(3)),
+    }
 )
 
 packed = st.recursive(
