@@ -7,6 +7,7 @@ from streams.errors import RunError
 from topology import TopologyBuilder
 from topology.conductor import Conductor
 from topology.messages import Report
+from topology.task import Task
 from topology.wiring import wire
 
 
@@ -94,6 +95,24 @@ def test_stop_with_feedback_that_never_rests_is_an_error():
 
     with pytest.raises(RunError, match="feedback has not come to rest"):
         go_on()
+
+
+def test_spout_that_is_stopped_emits_nothing_from_then_on():
+    """Its epochs go on without it; what it has not emitted it emits when the run is resumed."""
+    builder = TopologyBuilder("t")
+    builder.spout("numbers", Numbers, size=3)
+    builder.bolt("sink", "count").global_("numbers")
+    wiring = wire(builder.build())
+    task = Task(wiring, wiring.tasks[0])
+    task.grant(4, None, 2)
+    reports = [task.step()[1] for _ in range(4)]
+    assert [report.counts.get("emitted", 0) for report in reports] == [3, 3, 0, 0]
+    assert [report.exhausted for report in reports] == [False, False, True, True]
+    resumed = Task(wiring, wiring.tasks[0])
+    resumed.restore(task.snapshot())
+    resumed.grant(5, None)
+    assert resumed.step()[1].counts["emitted"] == 3
+    assert resumed.operator.next == 9
 
 
 @pytest.mark.parametrize("lag", [1, 3])
