@@ -1,7 +1,7 @@
-"""Tornado's topologies over streams from memory, wired as the files under conf/ wire them over files."""
+"""Tornado's topologies over streams from memory: those of the files under conf/, with other spouts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,14 @@ from partitioners.costs.statistics import Statistics
 from partitioners.plans.plan import Plan, save
 from streams.batches import ObjectBatch, QueryBatch
 from streams.geometry import Rect
-from topology import Topology, TopologyBuilder
+from topology import Component, Topology, extended_topology, validate
+from topology.amendments import without_streams
+from topology.conversion import to_plain
+from topology.references import reference_of
 
 __all__ = ["SPACE", "Setup", "plan_from_start", "tornado_topology"]
 
+CONF = Path(__file__).parents[1] / "conf"
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 #: Objects and queries that a plan is made from, as where a topology makes its own from the start of its input.
 SAMPLE = 50_000
@@ -52,26 +56,33 @@ def tornado_topology(
     """Declare a setup over a spout of objects and queries; the plan travels as a file in a folder."""
     path = folder / "plan"
     save(plan, path)
-    builder = TopologyBuilder("tornado", plan=str(path), max_pending=8, epoch={"feedback": 2})
-    builder.spout("source", source, **options)
-    balanced, apart = setup.policy is not None, setup.summaries or setup.policy is not None
-    router = builder.bolt("router", "plan-router", parallelism=setup.routers, textual_summary=setup.summaries)
-    router.shuffle("source", "objects")
-    queries = "query-router" if apart else "router"
-    asked = builder.bolt("query-router", "plan-router") if apart else router
-    asked.shuffle("source", "queries")
-    ticks = {"epochs": 2} if balanced else None
-    evaluator = builder.bolt(
-        "evaluator", "range-evaluator", parallelism=setup.evaluators, index=setup.index, tick=ticks,
-    )  # fmt: skip
-    evaluator.direct(queries, "queries").direct("router", "objects")
-    if setup.summaries:
-        router.all("query-router", "summary").all("evaluator", "summary", feedback=True)
-    if setup.policy is not None:
-        evaluator.direct("evaluator", "transfer", feedback=True)
-        for bolt in (router, asked, evaluator):
-            bolt.all("balancer", "orders", feedback=True)
-        balancer = builder.bolt("balancer", "balancer", policy=setup.policy)
-        balancer.global_("evaluator", "statistics").global_("evaluator", "replies")
-    builder.bolt("sink", "count").global_("evaluator", "results")
-    return builder.build()
+    balanced = setup.policy is not None
+    bolts: dict[str, dict[str, Any]] = {
+        "router": {"parallelism": setup.routers},
+        "evaluator": {"parallelism": setup.evaluators, "index": setup.index},
+    }
+    if setup.summaries or balanced:
+        bolts["router"]["textual_summary"] = setup.summaries
+    if balanced:
+        bolts["balancer"] = {"policy": setup.policy}
+    shipped = CONF / ("tornado.toml" if setup.summaries or balanced else "tornado-static.toml")
+    tables = {"topology": {"name": "tornado", "plan": path, "epoch": {"feedback": 2}}, "bolt": bolts}
+    without = ["topology.space", "topology.epoch", "topology.partitioner"]
+    unread = [*([] if setup.summaries else ["summary"]), *([] if balanced else ["statistics", "replies", "transfer"])]
+    found = extended_topology(shipped, tables, without=without, check=False)
+    return _over(without_streams(found, unread), source, options)
+
+
+def _over(topology: Topology, source: type[Spout], options: Mapping[str, Any]) -> Topology:
+    """Return a topology that reads one spout instead of its files."""
+    read = {c.name for c in topology.components if c.kind == "spout"}
+    reference = reference_of(source)
+    spout = Component("source", "spout", reference, options=to_plain(options), classes={reference: source})
+    bolts = [
+        replace(c, inputs=tuple(replace(i, component="source") if i.component in read else i for i in c.inputs))
+        for c in topology.components
+        if c.kind == "bolt"
+    ]
+    found = replace(topology, components=(spout, *bolts))
+    validate(found)
+    return found

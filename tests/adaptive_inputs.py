@@ -2,9 +2,10 @@
 
 import random
 
-from range_inputs import write_inputs
+from range_inputs import CONF, write_inputs
 
-from topology import TopologyBuilder
+from topology import extended_topology, validate
+from topology.amendments import without_streams
 
 INDEXES = ("kag", "fast", "gi2", "brute")
 
@@ -18,32 +19,29 @@ PARTITIONERS = (
 def adaptive_topology(objects, queries, *, evaluators=4, routers=2, query_routers=1, summary=True, index="kag",
                       policy="random", feedback=1, tick=1, chunk=5_000, partitioner=None, balancer=None,
                       epoch=None, inject=(), **settings):  # fmt: skip
-    """Declare Tornado: routers of queries and of objects, evaluators, a balancer."""
-    builder = TopologyBuilder(
-        "adaptive", epoch={**(epoch or {"objects": 7, "queries": 6}), "feedback": feedback},
-        partitioner={"kind": "kd", "side": 16, **(partitioner or {})}, **settings,
-    )  # fmt: skip
-    builder.spout("objects", "object-file", path=objects)
-    builder.spout("queries", "query-file", path=queries)
-    builder.bolt("query-router", "plan-router", parallelism=query_routers).shuffle("queries", "queries").all(
-        "balancer", "orders", feedback=True
-    )
-    router = builder.bolt("router", "plan-router", parallelism=routers, textual_summary=summary)
-    router.shuffle("objects", "objects").all("balancer", "orders", feedback=True)
-    if summary:
-        router.all("query-router", "summary").all("evaluator", "summary", feedback=True)
-    evaluator = builder.bolt(
-        "evaluator", "range-evaluator", parallelism=evaluators, index=index, tick={"epochs": tick},
-        transfer_queries=chunk,
-    )  # fmt: skip
-    evaluator.direct("query-router", "queries").direct("router", "objects")
-    evaluator.direct("evaluator", "transfer", feedback=True).all("balancer", "orders", feedback=True)
-    watcher = builder.bolt("balancer", "balancer", policy=policy, settings=balancer or {})
-    watcher.global_("evaluator", "statistics").global_("evaluator", "replies")
-    builder.bolt("sink", "collect").global_("evaluator", "results")
-    for one in inject:
-        builder.inject(**one)
-    return builder.build()
+    """Vary the shipped Tornado: routers of queries and of objects, evaluators, a balancer."""
+    tables = {
+        "topology": {
+            "name": "adaptive", "epoch": {**(epoch or {"objects": 7, "queries": 6}), "feedback": feedback},
+            "partitioner": {"side": 16, **(partitioner or {})}, **settings,
+        },
+        "spout": {"objects": {"path": objects}, "queries": {"path": queries}},
+        "bolt": {
+            "query-router": {"parallelism": query_routers},
+            "router": {"parallelism": routers, "textual_summary": summary},
+            "evaluator": {
+                "parallelism": evaluators, "index": index, "tick": {"epochs": tick},
+                "transfer_queries": chunk,
+            },
+            "balancer": {"policy": policy, "settings": balancer or {}},
+            "sink": {"operator": "collect"},
+        },
+        "inject": list(inject),
+    }  # fmt: skip
+    topology = extended_topology(CONF / "tornado.toml", tables, without=["topology.space"], check=False)
+    topology = topology if summary else without_streams(topology, ["summary"])
+    validate(topology)
+    return topology
 
 
 def restless(policy, seed, *, beta=0.0, units=0.2):

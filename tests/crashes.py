@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from unittest import mock
 
 import pyarrow.parquet as pq
-from range_inputs import write_inputs
+from range_inputs import CONF, write_inputs
 
 from streams.files.result_files import read_results
-from topology import TopologyBuilder, run
+from topology import extended_topology, run
 from topology.checkpoints import FolderStore
 from topology.checkpoints.background import BackgroundWriter
 from topology.local_runtime import LocalRuntime
@@ -35,49 +35,39 @@ def saving_topology(
     **keys,
 ):
     """A topology of range queries that writes results and rejects to files, and collects results as well."""
-    checkpoint = {"directory": str(folder / "checkpoints"), **(checkpoint or {"epochs": 2})}
-    partitioner = {"partitioner": {"kind": kind, "side": 16}} if kind else {}
     settings = {
+        "name": "saved",
         "epoch": {"objects": 7, "queries": 5, "feedback": 2 if balanced else 1},
-        "checkpoint": checkpoint,
-        **partitioner,
+        "checkpoint": {"directory": str(folder / "checkpoints"), **(checkpoint or {"epochs": 2})},
+        **({"partitioner": {"kind": kind, "side": 16}} if kind else {}),
         **keys,
     }
-    builder = TopologyBuilder("saved", **{key: value for key, value in settings.items() if value})
-    builder.spout("objects", "object-file", path=folder / "objects.jsonl", parallelism=spouts)
-    builder.spout("queries", "query-file", path=folder / "queries.jsonl", parallelism=spouts)
+    out = {"component": "evaluator", "stream": "results", "grouping": "global"}
+    refused = [{"component": name, "stream": "rejects", "grouping": "global"} for name in ("objects", "queries")]
+    bolts = {
+        "router": {"parallelism": routers},
+        "evaluator": {"parallelism": evaluators},
+        "sink": {
+            "operator": "parquet" if results.endswith(".parquet") else "jsonl",
+            "path": folder / "out" / results,
+        },
+        "rejects": {"operator": "rejects", "path": folder / "out" / "rejects.jsonl", "inputs": refused},
+        "kept": {"operator": "listen", "inputs": [out]},
+    }
     if balanced:
-        _add_balanced(builder, routers, evaluators)
-    else:
-        options = {} if kind else {"broadcast": broadcast}
-        router = builder.bolt("router", "plan-router" if kind else "broadcast-router", parallelism=routers, **options)
-        router.shuffle("objects", "objects").shuffle("queries", "queries")
-        evaluator = builder.bolt("evaluator", "range-evaluator", parallelism=evaluators)
-        evaluator.direct("router", "queries").direct("router", "objects")
-    operator = "parquet" if results.endswith(".parquet") else "jsonl"
-    builder.bolt("sink", operator, path=folder / "out" / results).global_("evaluator", "results")
-    rejects = builder.bolt("rejects", "rejects", path=folder / "out" / "rejects.jsonl")
-    rejects.global_("objects", "rejects").global_("queries", "rejects")
-    builder.bolt("kept", "listen").global_("evaluator", "results")
-    for one in inject:
-        builder.inject(**one)
-    return builder.build()
-
-
-def _add_balanced(builder, routers, evaluators):
-    """Tornado: routers know the keywords of queries, evaluators give queries away, the balancer moves at random."""
-    asking = builder.bolt("query-router", "plan-router").shuffle("queries", "queries")
-    asking.all("balancer", "orders", feedback=True)
-    router = builder.bolt("router", "plan-router", parallelism=routers, textual_summary=True)
-    router.shuffle("objects", "objects").all("query-router", "summary")
-    router.all("evaluator", "summary", feedback=True).all("balancer", "orders", feedback=True)
-    evaluator = builder.bolt(
-        "evaluator", "range-evaluator", parallelism=evaluators, tick={"epochs": 1}, transfer_queries=2
-    )
-    evaluator.direct("query-router", "queries").direct("router", "objects")
-    evaluator.direct("evaluator", "transfer", feedback=True).all("balancer", "orders", feedback=True)
-    balancer = builder.bolt("balancer", "balancer", policy="random")
-    balancer.global_("evaluator", "statistics").global_("evaluator", "replies")
+        bolts["evaluator"] |= {"tick": {"epochs": 1}, "transfer_queries": 2}
+        bolts["balancer"] = {"policy": "random"}
+    elif not kind:
+        bolts["router"]["broadcast"] = broadcast
+    spouts_of = {name: {"path": folder / f"{name}.jsonl", "parallelism": spouts} for name in ("objects", "queries")}
+    shipped = "tornado.toml" if balanced else "tornado-static.toml" if kind else "quickstart.toml"
+    tables = {
+        "topology": {key: value for key, value in settings.items() if value},
+        "spout": spouts_of,
+        "bolt": bolts,
+        "inject": list(inject),
+    }
+    return extended_topology(CONF / shipped, tables, without=["topology.space", "topology.epoch"])
 
 
 def saving_inputs(folder, seed, objects=90, queries=60):

@@ -2,16 +2,18 @@
 
 import json
 import random
+from pathlib import Path
 
 from streams.comparison import compare
 from streams.oracle import Oracle
 from streams.state import pack_state, unpack_state
-from topology import Outcome, TopologyBuilder, run
+from topology import Outcome, extended_topology, run
 from topology.local_runtime import LocalRuntime
 from topology.planning import plan_of
 from topology.verification import oracle_of
 from topology.wiring import wire
 
+CONF = Path(__file__).parents[1] / "conf"
 WORDS = ["ape", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"]
 
 
@@ -85,17 +87,21 @@ def range_topology(
     inject=(),
     **settings,
 ):
-    builder = TopologyBuilder("range", epoch=epoch or {"objects": 10}, **settings)
-    builder.spout("objects", "object-file", path=objects, parallelism=spouts)
-    builder.spout("queries", "query-file", path=queries, parallelism=spouts)
-    router = builder.bolt("router", "broadcast-router", parallelism=routers, broadcast=broadcast)
-    router.shuffle("objects", "objects").shuffle("queries", "queries")
-    evaluator = builder.bolt("evaluator", "range-evaluator", parallelism=evaluators, index=index)
-    evaluator.direct("router", "queries").direct("router", "objects")
-    builder.bolt("sink", "collect").global_("evaluator", "results")
-    for one in inject:
-        builder.inject(**one)
-    return builder.build()
+    """Vary the shipped quick start."""
+    tables = {
+        "topology": {"name": "range", "epoch": epoch or {"objects": 10}, **settings},
+        "spout": {
+            "objects": {"path": objects, "parallelism": spouts},
+            "queries": {"path": queries, "parallelism": spouts},
+        },
+        "bolt": {
+            "router": {"parallelism": routers, "broadcast": broadcast},
+            "evaluator": {"parallelism": evaluators, "index": index},
+            "sink": {"operator": "collect"},
+        },
+        "inject": list(inject),
+    }
+    return extended_topology(CONF / "quickstart.toml", tables, without=["topology.space", "topology.epoch"])
 
 
 def lines_of(outcome):

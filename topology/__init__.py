@@ -3,7 +3,7 @@
 from topology.builder import TopologyBuilder
 from topology.declaration import Component, Input, Settings, Tick, Topology
 from topology.run import Outcome, run
-from topology.toml import dump_topology, load_topology
+from topology.toml import dump_topology, extended_topology, load_topology
 from topology.validation import InvalidTopologyError, validate
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Topology",
     "TopologyBuilder",
     "dump_topology",
+    "extended_topology",
     "load_topology",
     "run",
     "validate",

@@ -2,7 +2,7 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from streams.errors import DeclarationError, brief
@@ -19,6 +19,7 @@ __all__ = [
     "with_rejects",
     "with_results",
     "with_source",
+    "without_streams",
 ]
 
 REJECTS = "rejects"
@@ -108,6 +109,24 @@ def with_listener(topology: Topology, name: str, operator: str, **options: objec
     inputs = tuple(dataclasses.replace(item, grouping="global", fields=(), using=None) for item in sink.inputs)
     bolt = Component(_free_name(topology, name), "bolt", operator, inputs=inputs, options=options)
     return dataclasses.replace(topology, components=(*topology.components, bolt))
+
+
+def without_streams(topology: Topology, streams: Collection[str]) -> Topology:
+    """Return a topology in which nobody reads streams of these names; bolts that then read nothing are not in it."""
+    gone: set[str] = set()
+    components = topology.components
+    while True:
+        components = tuple(
+            dataclasses.replace(
+                c, inputs=tuple(i for i in c.inputs if i.stream not in streams and i.component not in gone)
+            )
+            for c in components
+            if c.name not in gone
+        )
+        idle = {c.name for c in components if c.kind == "bolt" and not c.inputs}
+        if not idle:
+            return dataclasses.replace(topology, components=components)
+        gone |= idle
 
 
 def _free_name(topology: Topology, name: str) -> str:

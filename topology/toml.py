@@ -12,11 +12,11 @@ from streams.errors import DeclarationError, brief, did_you_mean
 from topology.conversion import from_plain, to_plain
 from topology.declaration import Component, Input, Settings, Tick, Topology
 from topology.disturbances import disturbances
-from topology.extension import EXTENDS, WITHOUT, Places, layers_of, merged, topology_text
+from topology.extension import EXTENDS, WITHOUT, Layer, Places, layers_of, merged, topology_text
 from topology.key_lines import KeyLines
 from topology.validation import InvalidTopologyError, validate
 
-__all__ = ["apply_settings", "dump_topology", "line_of", "load_topology", "parse_topology"]
+__all__ = ["apply_settings", "dump_topology", "extended_topology", "line_of", "load_topology", "parse_topology"]
 
 TABLES = ("topology", "spout", "bolt", "inject")
 _COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
@@ -46,7 +46,23 @@ def parse_topology(
     check: bool = True,
 ) -> Topology:
     """Make a topology from TOML text, and check it."""
-    layers = layers_of(text, source, base)
+    return _topology(layers_of(text, source, base), settings, base, check)
+
+
+def extended_topology(
+    path: Path,
+    tables: Mapping[str, Any],
+    *,
+    without: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    check: bool = True,
+) -> Topology:
+    """Return the topology of a file with a program's tables over it, as a file beside it that extends it would have it."""
+    above = Layer("<program>", "", to_plain(tables), Path(), tuple(tuple(key.split(".")) for key in without))
+    return _topology((above, *layers_of(topology_text(path), str(path), path.parent)), settings, path.parent, check)
+
+
+def _topology(layers: Sequence[Layer], settings: Sequence[str], base: Path | None, check: bool) -> Topology:
     tables = merged(layers, base)
     try:
         apply_settings(tables, settings)
@@ -54,11 +70,11 @@ def parse_topology(
         if check:
             validate(topology)
     except InvalidTopologyError as error:
-        raise DeclarationError(_all_located(error.problems, Places(layers), source)) from None
+        raise DeclarationError(_all_located(error.problems, Places(layers), layers[0].source)) from None
     except DeclarationError as error:
         raise DeclarationError(_located(error, Places(layers))) from None
     except OSError as error:  # a path that the file system cannot even look at
-        raise DeclarationError(f"{source}: {error.strerror or error}: {brief(error.filename)}") from None
+        raise DeclarationError(f"{layers[0].source}: {error.strerror or error}: {brief(error.filename)}") from None
     return topology
 
 

@@ -4,12 +4,12 @@ import random
 
 import pytest
 from operators_for_tests import Witness
-from range_inputs import assert_exact, assert_exact_after_restart, write_inputs, write_lines
+from range_inputs import CONF, assert_exact, assert_exact_after_restart, write_inputs, write_lines
 
 from partitioners.builders.registry import PARTITIONERS
 from partitioners.plans.plan import save
 from streams.errors import DeclarationError
-from topology import TopologyBuilder, run
+from topology import TopologyBuilder, extended_topology, run
 from topology.local_runtime import LocalRuntime
 from topology.planning import plan_of
 from topology.wiring import wire
@@ -18,22 +18,23 @@ INDEXES = ("kag", "fast", "gi2", "brute")
 
 
 def planned(objects, queries, kind, *, evaluators=3, routers=2, index="kag", plan=None, inject=(), **settings):
-    """A topology whose routers follow a plan."""
-    partitioner = {"kind": kind, "side": settings.pop("side", 16)} if kind else None
-    builder = TopologyBuilder(
-        "planned", epoch={"objects": 9, "queries": 7}, **({"partitioner": partitioner} if partitioner else {}),
-        **({"plan": str(plan)} if plan else {}), **settings,
-    )  # fmt: skip
-    builder.spout("objects", "object-file", path=objects)
-    builder.spout("queries", "query-file", path=queries)
-    router = builder.bolt("router", "plan-router", parallelism=routers)
-    router.shuffle("objects", "objects").shuffle("queries", "queries")
-    evaluator = builder.bolt("evaluator", "range-evaluator", parallelism=evaluators, index=index)
-    evaluator.direct("router", "queries").direct("router", "objects")
-    builder.bolt("sink", "collect").global_("evaluator", "results")
-    for one in inject:
-        builder.inject(**one)
-    return builder.build()
+    """Vary the shipped topology whose routers follow a plan that stays."""
+    partitioner = {"partitioner": {"kind": kind, "side": settings.pop("side", 16)}} if kind else {}
+    tables = {
+        "topology": {
+            "name": "planned", "epoch": {"objects": 9, "queries": 7}, **partitioner, **({"plan": plan} if plan else {}),
+            **settings,
+        },
+        "spout": {"objects": {"path": objects}, "queries": {"path": queries}},
+        "bolt": {
+            "router": {"parallelism": routers},
+            "evaluator": {"parallelism": evaluators, "index": index},
+            "sink": {"operator": "collect"},
+        },
+        "inject": list(inject),
+    }  # fmt: skip
+    without = ["topology.space"] if kind else ["topology.space", "topology.partitioner"]
+    return extended_topology(CONF / "tornado-static.toml", tables, without=without)
 
 
 @pytest.mark.parametrize("kind", sorted(PARTITIONERS))
