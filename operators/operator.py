@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from operators.needs import Need
 from operators.redistribution import Division
 from partitioners.plans.plan import Plan
 from streams.batches import Batch, TupleBatch, tuple_rows
@@ -190,6 +191,9 @@ class _Operator:
     #: Output streams whose tuples mean something under one plan only: with another one, what is under way is dropped.
     plan_streams: ClassVar[frozenset[str]] = frozenset()
 
+    #: Output streams on which it names the task of each tuple (`Emitter.direct`); None: it does not say.
+    addressed: ClassVar[frozenset[str] | None] = None
+
     def open(self, context: TaskContext) -> None:
         """Start: called once, before the first epoch or before `restore`."""
 
@@ -243,6 +247,9 @@ class Spout(_Operator):
 
 class Bolt(_Operator):
     """A processing step."""
+
+    #: The streams that it understands, and what it needs of each; None: it does not say, and any will do.
+    reads: ClassVar[Mapping[str, Need] | None] = None
 
     #: Whether it follows the topology's plan.
     needs_plan: ClassVar[bool] = False

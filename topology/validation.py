@@ -12,6 +12,7 @@ from topology.fault_checks import fault_problems
 from topology.groupings import GROUPINGS
 from topology.plan_request import plan_problems
 from topology.references import resolve
+from topology.stream_needs import need_problems
 from topology.wiring import output_streams, pacing_inputs
 
 __all__ = ["InvalidTopologyError", "make_operator", "problems", "validate"]
@@ -66,6 +67,7 @@ def problems(topology: Topology) -> Iterator[DeclarationError]:
     streams = {c.name: output_streams(c, operators[c.name]) for c in topology.components}
     for component in topology.components:
         yield from _input_problems(component, streams, topology)
+    yield from need_problems(topology, operators)
     yield from _cycle_problems(topology)
     yield from _tick_problems(topology, operators)
     yield from plan_problems(topology)

@@ -19,6 +19,7 @@ from operators.balancing.policy import Ask, Change, Step, View, settings_of
 from operators.balancing.registry import policy_of
 from operators.balancing.statistics import STATISTICS, StatisticsRequest
 from operators.balancing.tornado.partitions import Partitions
+from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from partitioners.plans.grid_plan import GridPlan
@@ -46,6 +47,11 @@ class Balancer(Bolt):
 
     outputs: ClassVar = {"orders": ORDER_FIELDS}
     plan_streams: ClassVar = frozenset({"orders"})
+    addressed: ClassVar = frozenset()
+    reads: ClassVar = {
+        "statistics": Need(feedback=False, required=True),
+        "replies": Need(feedback=False, required=True),
+    }
     needs_plan: ClassVar = True
     single: ClassVar = True
 

@@ -21,6 +21,7 @@ from operators.evaluation.division import divided_states, live_queries, standing
 from operators.evaluation.handover import Handover
 from operators.evaluation.instants import Instants
 from operators.evaluation.meetings import Meetings
+from operators.needs import EVALUATOR_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.textual_summary import SUMMARY_FIELDS, summary_changes
@@ -67,6 +68,8 @@ class Evaluator(Bolt):
         "summary": SUMMARY_FIELDS,
     }
     outputs: ClassVar = {"results": batch_fields(HitBatch), **exchanged}
+    addressed: ClassVar = frozenset({"transfer", "bounds", "adoption"})
+    reads: ClassVar = EVALUATOR_READS
     plan_streams: ClassVar = frozenset(exchanged)
 
     #: The class of its cores.

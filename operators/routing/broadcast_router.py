@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from operators.needs import ROUTER_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, TaskContext
 from partitioners.columns import Csr
 from streams.batches import OP_DELETE, ObjectBatch, QueryBatch, batch_fields
@@ -25,6 +26,9 @@ class BroadcastRouter(Bolt):
     """
 
     outputs: ClassVar = {"objects": batch_fields(ObjectBatch), "queries": batch_fields(QueryBatch)}
+    addressed: ClassVar = frozenset({"objects", "queries"})
+    reads: ClassVar = ROUTER_READS
+    routes_alike_with: ClassVar = ("broadcast",)
 
     broadcast: Literal["objects", "queries"] = "objects"
 

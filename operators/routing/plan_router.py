@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from operators.balancing.orders import PlanSchedule, orders_of
+from operators.needs import ROUTER_READS, Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.textual_summary import SUMMARY_FIELDS, TextualSummary, summary_changes
@@ -41,6 +42,13 @@ class PlanRouter(Bolt):
         "summary": SUMMARY_FIELDS,
     }
     needs_plan: ClassVar = True
+    addressed: ClassVar = frozenset({"objects", "queries"})
+    reads: ClassVar = {
+        **ROUTER_READS,
+        "orders": Need(("all",), "some routers would keep the old plan", feedback=True),
+        "summary": Need(("all",), "some routers would withhold objects that queries want"),
+    }
+    routes_alike_with: ClassVar = ()
 
     textual_summary: bool = False
 

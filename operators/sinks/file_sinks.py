@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.sinks.sink import NamingSink
 from streams.batches import RejectBatch
@@ -148,6 +149,7 @@ class RejectsSink(Bolt):
     """
 
     single: ClassVar = True
+    reads: ClassVar = {"rejects": Need(required=True)}
 
     path: Path
 

@@ -50,6 +50,7 @@ class _FileSpout(Spout):
     """What both spouts do with their read-ahead."""
 
     timed = True
+    addressed: ClassVar = frozenset()
     path: Path | tuple[Path, ...]
     _ahead: ReadAhead[Any]
     _context: TaskContext
