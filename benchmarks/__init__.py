@@ -5,7 +5,7 @@ A benchmark is a module with ``run(options) -> Report``; `BENCHMARKS` lists them
 
 from benchmarks.report import Goal, Options, Report
 
-__all__ = ["BENCHMARKS", "Goal", "Options", "Report"]
+__all__ = ["BENCHMARKS", "TAKE_DATA", "Goal", "Options", "Report"]
 
 #: Name on the command line -> (module, one line for the list).
 BENCHMARKS: dict[str, tuple[str, str]] = {
@@ -28,3 +28,6 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "spout -> 2 routers -> 4 null evaluators -> sink, local, Ray and plain actor calls",
     ),
 }
+
+#: Those that read a file of the user's (``--data``) instead of data that they make.
+TAKE_DATA = frozenset({"ingest", "pipeline", "range-index"})

@@ -1,5 +1,7 @@
 """Makes the plain references next to this file importable from every test, and Hypothesis repeatable."""
 
+import sys
+
 import pytest
 from hypothesis import settings
 
@@ -18,3 +20,21 @@ def ray_cluster():
     connect(None)
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def waterspout(monkeypatch, capsys):
+    """Run the command in this process; return exit code, standard output and standard error."""
+    from topology.cli import main
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["waterspout", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call

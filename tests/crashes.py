@@ -165,7 +165,10 @@ def collected(outcome):
     )
 
 
-COUNTED = ("objects", "queries", "results", "rejected", "replication", "communication")
+COUNTED = (
+    "objects", "queries", "results", "rejected", "rejected_objects", "rejected_queries", "reject_reasons", "replication",
+    "communication",
+)  # fmt: skip
 
 
 def counted(summary):

@@ -24,6 +24,9 @@ __all__ = [
 
 REJECTS = "rejects"
 
+#: How files of JSON lines end, compressed or not.
+LINE_ENDINGS = tuple(f".{kind}{packed}" for kind in ("jsonl", "ndjson") for packed in ("", ".gz", ".zst"))
+
 
 def _replace(topology: Topology, change: Callable[[Component], Component]) -> Topology:
     return dataclasses.replace(topology, components=tuple(change(component) for component in topology.components))
@@ -63,9 +66,14 @@ def result_sink(topology: Topology) -> Component:
 
 
 def with_results(topology: Topology, path: str) -> Topology:
-    """Write results to a file (Parquet by its ending, else JSON lines), or to standard output for ``-``."""
+    """Write results to a file (Parquet or JSON lines by its ending), or to standard output for ``-``."""
     name = result_sink(topology).name
     operator = "parquet" if path.endswith(".parquet") else "jsonl"
+    if path != "-" and Path(path).suffix and operator == "jsonl" and not path.endswith(LINE_ENDINGS):
+        raise DeclarationError(
+            f"--results {path}: results are not written as '{Path(path).suffix}'; expected an ending of .parquet, "
+            f"{', '.join(LINE_ENDINGS)}, or - for standard output"
+        )
     options = {"path": path if path == "-" else str(Path(path).absolute())}
     return _replace(
         topology,

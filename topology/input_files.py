@@ -1,7 +1,7 @@
 """The input of a topology, read as its spouts read it: for the oracle, and for plans that are built from a sample."""
 
+import dataclasses
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from operators.spouts.injected_input import InjectedQueries, injected_objects
@@ -12,15 +12,29 @@ from streams.files.query_files import read_queries
 from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of
 from topology.declaration import Topology
+from topology.object_vocabulary import vocabulary_beside
 from topology.validation import make_operator
 from topology.wiring import answers_of
 
-__all__ = ["read_input", "vocabulary_of"]
+__all__ = ["read_input", "vocabulary_of", "with_vocabulary"]
 
 
 def vocabulary_of(topology: Topology) -> Vocabulary:
     """Return the vocabulary that a topology's keywords are numbered by."""
-    return shared_vocabulary(topology.settings.vocabulary)
+    return shared_vocabulary(with_vocabulary(topology).settings.vocabulary)
+
+
+def with_vocabulary(topology: Topology) -> Topology:
+    """Return a topology that names the vocabulary of its objects, where they are prepared and it names none."""
+    settings = topology.settings
+    if settings.vocabulary is not None:
+        return topology
+    for component in topology.components:
+        operator: Any = make_operator(component, topology) if component.kind == "spout" else None
+        folder = vocabulary_beside(operator.files()) if getattr(operator, "takes_prepared", False) else None
+        if folder is not None:
+            return dataclasses.replace(topology, settings=dataclasses.replace(settings, vocabulary=folder))
+    return topology
 
 
 def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iterator[Any], Iterator[Any]]:
@@ -31,12 +45,12 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
     objects = make_operator(source_of(topology, "leads"), topology)
     queries = make_operator(source_of(topology, "follows"), topology)
     chunks = read_objects(
-        _paths(objects.path), space=settings.space, encoder=encoder, dynamic=objects.dynamic, limits=limits
+        objects.files(), space=settings.space, encoder=encoder, dynamic=objects.dynamic, limits=limits
     )
 
     def queries_read() -> Iterator[Any]:
         return read_queries(
-            _paths(queries.path),
+            queries.files(),
             space=settings.space,
             metric=settings.metric,
             encoder=Encoder(encoder.vocabulary, remember=limits.words),
@@ -47,7 +61,3 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
 
     merged = InjectedQueries(queries_read, queries_read, topology.injections, settings.space)
     return injected_objects(chunks, topology.injections, settings.space, encoder), iter(merged)
-
-
-def _paths(path: Path | tuple[Path, ...]) -> list[Path]:
-    return list(path) if isinstance(path, tuple) else [path]

@@ -20,6 +20,7 @@ from topology.checkpoints import (
     same_place,
 )
 from topology.declaration import Topology
+from topology.input_files import with_vocabulary
 from topology.local_runtime import LocalRuntime
 from topology.planning import plan_of
 from topology.summary import Tally
@@ -84,6 +85,7 @@ def run(
     if runtime is not None:
         topology = _on(topology, runtime)
     validate(topology)
+    topology = with_vocabulary(topology)
     on_ray = topology.settings.runtime == "ray"
     whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves
     resumption = resumption_of(topology, open_store(str(resume)), whole) if resume is not None else None

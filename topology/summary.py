@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from streams.reject_reasons import OTHER, REASON
 from topology.messages import Report
 from topology.timeline import Timeline
 from topology.wiring import Wiring
@@ -17,6 +18,10 @@ EVALUATOR = "evaluator"
 
 #: The summary lists so many moves at most; the counter `rebalances` of the balancer counts on.
 MAX_REBALANCES = 10_000
+
+#: So many kinds of reasons for rejects are counted one by one, and so many of them are in the summary.
+MAX_REASONS = 1_000
+MAX_SHOWN_REASONS = 20
 
 
 class LatencyHistogram:
@@ -59,6 +64,35 @@ class LatencyHistogram:
         self.count, self.max_ms = sum(self._buckets.values()), state["max_ms"]
 
 
+class RejectReasons:
+    """How many records were rejected for each kind of reason; of too many kinds, the later ones together."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, reason: str, count: int) -> None:
+        """Count records."""
+        known = reason in self._counts or len(self._counts) < MAX_REASONS
+        self._counts[reason if known else OTHER] = self._counts.get(reason if known else OTHER, 0) + count
+
+    def most_frequent(self) -> list[dict[str, Any]]:
+        """Return the most frequent kinds with their counts, and last all others together."""
+        named = sorted(
+            (item for item in self._counts.items() if item[0] != OTHER), key=lambda item: (-item[1], item[0])
+        )
+        left = self._counts.get(OTHER, 0) + sum(count for _, count in named[MAX_SHOWN_REASONS:])
+        shown = [*named[:MAX_SHOWN_REASONS], *([(OTHER, left)] if left else [])]
+        return [{"reason": reason, "count": count} for reason, count in shown]
+
+    def snapshot(self) -> dict[str, int]:
+        """Return the counts."""
+        return dict(self._counts)
+
+    def restore(self, state: Mapping[str, int]) -> None:
+        """Go on with the counts of a snapshot."""
+        self._counts = dict(state)
+
+
 class Tally:
     """Adds up reports. `clock` gives seconds; only differences matter."""
 
@@ -77,6 +111,7 @@ class Tally:
         self.totals: dict[str, float] = defaultdict(float)
         self.latency = LatencyHistogram()
         self._timeline = Timeline()
+        self._reasons = RejectReasons()
         self.epochs = 0
         self.seconds = 0.0
         self.restarts = 0
@@ -91,8 +126,11 @@ class Tally:
             self._first_at.setdefault(report.epoch, self._clock())
         own = self.counts[report.task]
         for name, by in report.counts.items():
-            own[name] += by
-            self.totals[name] += by
+            if name.startswith(REASON):
+                self._reasons.add(name.removeprefix(REASON), int(by))
+            else:
+                own[name] += by
+                self.totals[name] += by
         for event in report.events:
             self._happened(event)
         if self._names[report.task].component == EVALUATOR:
@@ -142,6 +180,7 @@ class Tally:
             "latency": self.latency.snapshot(),
             "timeline": self._timeline.snapshot(),
             "rebalances": list(self._rebalances),
+            "reasons": self._reasons.snapshot(),
             "epochs": self.epochs,
             "seconds": self.seconds,
         }
@@ -159,6 +198,7 @@ class Tally:
         self.latency.restore(state["latency"])
         self._timeline.restore(state["timeline"])
         self._rebalances = list(state["rebalances"])
+        self._reasons.restore(state.get("reasons", {}))
         self.epochs, self.seconds = state["epochs"], state["seconds"]
         self._started_at = self._clock() - self.seconds
 
@@ -194,6 +234,9 @@ class Tally:
             "queries": queries,
             "results": int(totals["results"]),
             "rejected": int(totals["rejected"]),
+            "rejected_objects": int(totals["objects_rejected"]),
+            "rejected_queries": int(totals["queries_rejected"]),
+            "reject_reasons": self._reasons.most_frequent(),
             "seconds": round(self.seconds, 6),
             "objects_per_s": round(objects / self.seconds, 1) if self.seconds else 0.0,
             "latency_ms": self.latency.as_dict(),

@@ -2,7 +2,8 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ from topology.extension import EXTENDS, WITHOUT, Layer, Places, layers_of, merge
 from topology.key_lines import KeyLines
 from topology.validation import InvalidTopologyError, validate
 
-__all__ = ["apply_settings", "dump_topology", "extended_topology", "line_of", "load_topology", "parse_topology"]
+__all__ = [
+    "apply_settings",
+    "dump_topology",
+    "extended_topology",
+    "line_of",
+    "load_topology",
+    "naming_file",
+    "parse_topology",
+]
 
 TABLES = ("topology", "spout", "bolt", "inject")
 _COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
@@ -88,6 +97,19 @@ def _located(error: DeclarationError, places: Places) -> str:
     text = str(error)
     text = text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}..."
     return f"{places.of(error.path)}: {text}"
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Add file and line to what is found wrong with a key after its file was read: with other sources, a plan, a checkpoint."""
+    try:
+        yield
+    except DeclarationError as error:
+        problems = error.problems if isinstance(error, InvalidTopologyError) else (error,)
+        if not any(problem.path for problem in problems):
+            raise
+        places = Places(layers_of(topology_text(path), str(path), path.parent))
+        raise DeclarationError(_all_located(problems, places, str(path))) from None
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:

@@ -10,6 +10,7 @@ from topology.conversion import from_plain
 from topology.declaration import Component, Input, Topology
 from topology.fault_checks import fault_problems
 from topology.groupings import GROUPINGS
+from topology.object_vocabulary import vocabulary_problems
 from topology.plan_request import plan_problems
 from topology.references import resolve
 from topology.stream_needs import need_problems
@@ -76,10 +77,19 @@ def problems(topology: Topology) -> Iterator[DeclarationError]:
         pacing_inputs(topology, operators)
     except DeclarationError as error:
         yield error
+    yield from _vocabulary_problems(topology)
     for component in topology.components:
         check = getattr(operators[component.name], "check", None)
         if check is not None:
             yield from _own_problems(component, topology)
+
+
+def _vocabulary_problems(topology: Topology) -> Iterator[DeclarationError]:
+    for component in topology.components:
+        if component.kind == "spout":
+            operator = make_operator(component, topology)
+            if getattr(operator, "takes_prepared", False) and not list(operator.check(topology.settings, component)):
+                yield from vocabulary_problems(topology.settings.vocabulary, component.name, operator.files())
 
 
 def _check_operator(component: Component, topology: Topology) -> type[Any]:

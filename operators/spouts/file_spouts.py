@@ -22,7 +22,9 @@ from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, Rejec
 from streams.errors import InputError
 from streams.files.object_files import read_objects
 from streams.files.open_queries import OpenQueries
+from streams.files.prepared import is_prepared, with_prepared_files
 from streams.files.query_files import read_queries
+from streams.reject_reasons import REASON, reason_counts
 from streams.vocabulary import Encoder
 
 __all__ = ["ObjectFileSpout", "QueryFileSpout"]
@@ -51,6 +53,8 @@ class _FileSpout(Spout):
 
     timed = True
     addressed: ClassVar = frozenset()
+    takes_prepared: ClassVar = False
+    reads_what: ClassVar[str]
     path: Path | tuple[Path, ...]
     _ahead: ReadAhead[Any]
     _context: TaskContext
@@ -58,12 +62,21 @@ class _FileSpout(Spout):
     def check(self, _settings: Any, _component: Any) -> Iterator[tuple[str, str]]:
         """Yield (key, what is wrong) for files that are not there."""
         for path in _paths(self.path):
-            if not path.is_file():
-                yield "path", f"{path}: {'is a folder' if path.is_dir() else 'no such file'}"
+            if not path.is_file() and not (self.takes_prepared and is_prepared(path)):
+                expected = "a file, or the folder of a prepared data set" if self.takes_prepared else "a file"
+                yield "path", f"{path}: {'is a folder' if path.is_dir() else 'no such file'}; expected {expected}"
+
+    def files(self) -> list[Path]:
+        """Return the files that are read, one after the other."""
+        paths = _paths(self.path)
+        return with_prepared_files(paths) if self.takes_prepared else paths
 
     def _emit_rejects(self, emit: Emitter) -> None:
         for rejects in self._ahead.rejects:
             self._context.count("rejected", len(rejects))
+            self._context.count(f"{self.reads_what}_rejected", len(rejects))
+            for reason, count in reason_counts(rejects).items():
+                self._context.count(f"{REASON}{reason}", count)
             emit.batch(rejects, "rejects")
         self._ahead.rejects.clear()
 
@@ -72,11 +85,11 @@ class _FileSpout(Spout):
         return {"ahead": self._ahead.snapshot(), "last": self._last, "sizes": self._sizes()}
 
     def _sizes(self) -> list[int]:
-        return [path.stat().st_size for path in _paths(self.path)]
+        return [path.stat().st_size for path in self.files()]
 
     def _check_sizes(self, sizes: Sequence[int]) -> None:
         """Raise `InputError` for a file that has become shorter: what was read of it is not there any more."""
-        for path, now, then in zip(_paths(self.path), self._sizes(), sizes, strict=True):
+        for path, now, then in zip(self.files(), self._sizes(), sizes, strict=True):
             if now < then:
                 raise InputError(
                     f"{path} has {now} bytes, but had {then} at the checkpoint; a run cannot go on behind what it has read "
@@ -91,7 +104,7 @@ class ObjectFileSpout(_FileSpout):
     """Reads objects from JSONL, CSV or Parquet files, one after the other, and cuts them into epochs.
 
     Options:
-        path: a file, or a list of files.
+        path: a file, the folder of a prepared data set, or a list of these.
         limit: stop after so many objects.
         dynamic: the records are states of objects, which a later record may replace or delete.
     """
@@ -103,6 +116,8 @@ class ObjectFileSpout(_FileSpout):
         "clock": CLOCK_FIELDS,
     }
     pace: ClassVar = "leads"
+    takes_prepared: ClassVar = True
+    reads_what: ClassVar = "objects"
 
     path: Path | tuple[Path, ...]
     limit: int | None = None
@@ -118,7 +133,7 @@ class ObjectFileSpout(_FileSpout):
 
     def _chunks(self, skip: int = 0, first: int = 0, watermark: int | None = None) -> Iterator[Any]:
         chunks = read_objects(
-            _paths(self.path),
+            self.files(),
             space=self._context.space,
             encoder=self._encoder,
             chunk_rows=min(max(self._context.epoch_objects, SMALLEST_CHUNK), LARGEST_CHUNK),
@@ -217,6 +232,7 @@ class QueryFileSpout(_FileSpout):
         "clock": CLOCK_FIELDS,
     }
     pace: ClassVar = "follows"
+    reads_what: ClassVar = "queries"
 
     path: Path | tuple[Path, ...]
 
@@ -243,7 +259,7 @@ class QueryFileSpout(_FileSpout):
 
     def _chunks(self, open_queries: OpenQueries, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
         return read_queries(
-            _paths(self.path),
+            self.files(),
             space=self._context.space,
             metric=self._context.metric,
             encoder=self._encoder,

@@ -30,6 +30,11 @@ def explain(comparison: Comparison) -> str:
 
 
 def _verdict(comparison: Comparison) -> str:
+    if comparison.ok and not sum(comparison.expected.values()):
+        return (
+            "no results were expected and none came, so nothing was shown: see whether queries and objects were accepted, "
+            "and whether their places, times and keywords can meet"
+        )
     if comparison.ok:
         return f"the results are right: all {sum(comparison.found.values()):,} lines agree with the definition"
     return f"the results are wrong: {comparison.total:,} differences from the definition"

@@ -7,7 +7,7 @@ rejects.jsonl        records that could not be used, with their reasons
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,11 +30,15 @@ __all__ = [
     "VOCABULARY",
     "Manifest",
     "ObjectFile",
+    "homes_of",
+    "is_prepared",
     "load_manifest",
     "load_vocabulary",
     "object_paths",
+    "same_words",
     "save_manifest",
     "shared_vocabulary",
+    "with_prepared_files",
 ]
 
 #: The largest manifest, and the most words of a vocabulary, that are read.
@@ -167,6 +171,49 @@ def object_paths(folder: str | Path) -> list[Path]:
         if not path.is_file():
             raise InputError(f"{path} is named in {MANIFEST} but is missing; prepare the data set again")
     return paths
+
+
+def is_prepared(path: Path) -> bool:
+    """Tell whether a path is the folder of a prepared data set."""
+    return (path / MANIFEST).is_file()
+
+
+def with_prepared_files(paths: Iterable[Path]) -> list[Path]:
+    """Return files, with the files of objects in place of each prepared data set."""
+    return [file for path in paths for file in (object_paths(path) if is_prepared(path) else [path])]
+
+
+def homes_of(paths: Sequence[Path]) -> list[Path | None]:
+    """Return for each path the prepared data set that it is, or that it is a file of objects of; None for neither."""
+    found: list[Path | None] = []
+    files: dict[Path, set[Path]] = {}
+    for path in paths:
+        folders = [path] if path.is_dir() else list(path.absolute().parents[:2])
+        home = next((folder for folder in folders if is_prepared(folder)), None)
+        if home is not None and home != path:
+            if home not in files:
+                files[home] = _files(home)
+            home = home if path.resolve() in files[home] else None
+        found.append(home)
+    return found
+
+
+def _files(folder: Path) -> set[Path]:
+    """Return the files of objects of a prepared data set; a folder beside which something else has a manifest has none."""
+    try:
+        return {(folder / file.path).resolve() for file in load_manifest(folder).files}
+    except InputError:
+        return set()
+
+
+def same_words(one: Path, other: Path) -> bool:
+    """Tell whether two prepared data sets number the same words alike."""
+    if one.resolve() == other.resolve():
+        return True
+    if load_manifest(one).words != load_manifest(other).words:
+        return False
+    first, second = (_words(folder / VOCABULARY, load_manifest(folder).words)["word"] for folder in (one, other))
+    return bool(first.equals(second))
 
 
 def load_vocabulary(folder: str | Path) -> Vocabulary:

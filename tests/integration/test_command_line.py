@@ -12,29 +12,11 @@ import pytest
 from range_inputs import write_inputs, write_lines
 
 from streams.files.result_files import read_results
-from topology.cli import main
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "conf" / "quickstart.toml"
 COMMAND = [str(Path(sys.executable).parent / "waterspout")]
 MAX_SECONDS = 240
-
-
-@pytest.fixture
-def waterspout(monkeypatch, capsys):
-    """Run the command in this process; return exit code, standard output and standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["waterspout", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

@@ -100,6 +100,7 @@ def test_killed_run_goes_on_with_another_parallelism(tmp_path, seed):
     assert compare(oracle, lines_of(outcome)).ok
     assert outcome.summary["objects"] == len(oracle.objects)
     assert outcome.summary["rejected"] == len((folder / "out" / "rejects.jsonl").read_text().splitlines()) == 8
+    assert sum(one["count"] for one in outcome.summary["reject_reasons"]) == 8
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import BENCHMARKS, Options, Report
+from benchmarks import BENCHMARKS, TAKE_DATA, Options, Report
 from streams.errors import DeclarationError, did_you_mean
 from topology.cli.logs import configure_logs
 
@@ -39,6 +39,11 @@ def bench(
     if name is None or name not in BENCHMARKS:
         found = f"unknown benchmark '{name}'{did_you_mean(name, BENCHMARKS)}" if name else "which benchmark?"
         raise DeclarationError(f"{found}; expected one of: {', '.join(BENCHMARKS)}")
+    if data is not None and name not in TAKE_DATA:
+        raise DeclarationError(
+            f"--data {data}: bench {name} makes its own data and would ignore the file; leave --data out, or take one of: "
+            f"{', '.join(sorted(TAKE_DATA))}"
+        )
     if data is not None and not data.is_file():
         raise DeclarationError(f"--data {data}: no such file")
     configure_logs()

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from streams.comparison import explain
 from streams.errors import DeclarationError, InputError
+from streams.files.prepared import is_prepared
 from topology.amendments import with_injections, with_listener, with_rejects, with_results, with_source
 from topology.cli.logs import configure_logs
 from topology.cli.progress import progress_line
@@ -19,7 +20,7 @@ from topology.cli.stopping import stop_on_interrupt
 from topology.cli.summary_table import print_summary
 from topology.declaration import Topology
 from topology.run import run as run_topology
-from topology.toml import load_topology
+from topology.toml import load_topology, naming_file
 from topology.validation import validate as validate_topology
 from topology.verification import verified_run
 from topology.wiring import wire
@@ -75,8 +76,9 @@ def _load(
     if address is not None:
         settings.append(f"topology.address={json.dumps(address)}")
     for name, path in (("--objects", objects), ("--queries", queries)):
-        if path is not None and not path.is_file():
-            raise InputError(f"{name} {path}: no such file")
+        if path is not None and not path.is_file() and not (path is objects and is_prepared(path)):
+            found = "is a folder, but no prepared data set; give a file" if path.is_dir() else "no such file"
+            raise InputError(f"{name} {path}: {found}")
     loaded = load_topology(topology, settings, check=objects is None and queries is None)
     if objects is not None:
         loaded = with_source(loaded, "leads", objects)
@@ -135,8 +137,9 @@ def run(
 ) -> None:
     """Run a topology to the end of its input, or until Ctrl-C, which drains and ends cleanly."""
     configure_logs(log_json)
-    declared = _load(topology, overrides, runtime, address, objects, queries, inject)
-    amended = _amend(declared, results, rejects, summary)
+    with naming_file(topology):
+        declared = _load(topology, overrides, runtime, address, objects, queries, inject)
+        amended = _amend(declared, results, rejects, summary)
     if show:
         amended = with_listener(amended, "showcase", "sample", size=show)
     log.info(
@@ -145,7 +148,7 @@ def run(
         runtime=declared.settings.runtime,
         tasks=len(wire(amended).tasks),
     )
-    with stop_on_interrupt() as should_stop, progress_line() as progress:
+    with naming_file(topology), stop_on_interrupt() as should_stop, progress_line() as progress:
         outcome = run_topology(
             amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume
         )
@@ -178,11 +181,12 @@ def verify(
 ) -> None:
     """Run, then compare every result with the brute-force oracle; exit 1 where there is a difference."""
     configure_logs(log_json)
-    declared = _load(topology, overrides, runtime, address, objects, queries, inject)
-    amended = _amend(declared, results, rejects, summary)
+    with naming_file(topology):
+        declared = _load(topology, overrides, runtime, address, objects, queries, inject)
+        amended = _amend(declared, results, rejects, summary)
     if results is None and any(c.options.get("path") == "-" for c in amended.components):
         raise DeclarationError("verify prints its findings on standard output; give --results a file")
-    with stop_on_interrupt() as should_stop, progress_line() as progress:
+    with naming_file(topology), stop_on_interrupt() as should_stop, progress_line() as progress:
         outcome, comparison = verified_run(
             amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop
         )
@@ -190,6 +194,9 @@ def verify(
     _finish(declared, outcome.summary, summary, results)
     if interrupted:
         raise InputError("the run was interrupted, so its results cannot be compared with those of the whole input")
-    Console(stderr=results == "-", highlight=False, soft_wrap=True).print(explain(comparison), markup=False)
+    console = Console(stderr=results == "-", highlight=False, soft_wrap=True)
+    console.print(explain(comparison), markup=False)
+    if comparison.ok and not sum(comparison.expected.values()):
+        console.print("warning: verify compared no results at all", style="bold yellow")
     if not comparison.ok:
         raise typer.Exit(1)

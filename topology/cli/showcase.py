@@ -42,8 +42,8 @@ def print_alerts(console: Console, topology: Topology, sample: Iterable[Batch]) 
 
 
 def _paths(topology: Topology, pace: str) -> list[Path]:
-    path = make_operator(source_of(topology, pace), topology).path
-    return list(path) if isinstance(path, tuple) else [path]
+    found: list[Path] = make_operator(source_of(topology, pace), topology).files()
+    return found
 
 
 def _texts(paths: list[Path], wanted: set[str]) -> dict[str, str]:

@@ -5,9 +5,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_summary"]
+__all__ = ["print_summary", "warnings_of"]
 
 MAX_EVALUATORS = 16
+
+#: So many reasons for rejects are printed; the summary file has more.
+MAX_REASONS = 5
+
+#: A run that can use a smaller share of its objects than this has the wrong input, or the wrong space.
+FEW_OBJECTS = 0.9
 
 
 def print_summary(console: Console, name: str, summary: dict[str, Any]) -> None:
@@ -36,3 +42,22 @@ def print_summary(console: Console, name: str, summary: dict[str, Any]) -> None:
     for one in evaluators[:MAX_EVALUATORS]:
         table.add_row(one["task"], f"{one['objects']:,} objects, {one['queries']:,} queries, cost {one['cost']:,}")
     console.print(table)
+    reasons = summary["reject_reasons"]
+    for one in reasons[:MAX_REASONS]:
+        console.print(f"  {one['count']:,} rejected: {one['reason']}", highlight=False, markup=False, soft_wrap=True)
+    if more := sum(one["count"] for one in reasons[MAX_REASONS:]):
+        console.print(f"  {more:,} rejected for other reasons", highlight=False)
+    for text in warnings_of(summary):
+        console.print(f"warning: {text}", style="bold yellow", highlight=False, markup=False, soft_wrap=True)
+
+
+def warnings_of(summary: dict[str, Any]) -> list[str]:
+    """Return what a person should know of a run whose input was hardly used."""
+    remedy = "--rejects FILE writes each with its line and reason"
+    found = []
+    if summary["rejected_queries"] and not summary["queries"]:
+        found.append(f"none of {summary['rejected_queries']:,} query operations could be used; {remedy}")
+    records = summary["objects"] + summary["rejected_objects"]
+    if summary["objects"] < FEW_OBJECTS * records:
+        found.append(f"only {summary['objects']:,} of {records:,} objects could be used; {remedy}")
+    return found

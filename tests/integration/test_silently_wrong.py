@@ -1,0 +1,219 @@
+"""What once went wrong without a word, as a user would meet it: refused or found, or said aloud."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from prepared_inputs import write_prepared
+from range_inputs import CONF, WORDS, random_objects, random_queries, write_lines
+
+UNIT = ["--set", "topology.space=[0,0,1,1]"]
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Objects, as a file and prepared, and queries."""
+    rng = random.Random(3)
+    objects = [{**one, "id": place} for place, one in enumerate(random_objects(rng, 80, 25))]
+    write_lines(tmp_path / "objects.jsonl", objects)
+    write_lines(tmp_path / "queries.jsonl", random_queries(rng, 60, 25))
+    write_prepared(tmp_path / "prepared", objects, WORDS[::-1], parts=2)
+    return tmp_path
+
+
+@pytest.fixture
+def extending(tmp_path):
+    """Write a variant of a shipped topology."""
+
+    def write(name, text, shipped="quickstart.toml"):
+        path = tmp_path / name
+        path.write_text(f"extends = {json.dumps(str(CONF / shipped))}\n{text}", "utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("shipped", ["quickstart.toml", "tornado-text.toml"])
+@pytest.mark.parametrize("objects", ["prepared", "prepared/objects/part-00000.parquet"])
+def test_prepared_objects_are_read_by_their_own_vocabulary(waterspout, made, shipped, objects):
+    """The folder of a prepared data set, and its files, find the vocabulary beside them; the results are those of the words."""
+    out = made / "results.jsonl"
+    queries = ["--queries", made / "queries.jsonl", "--results", out]
+    code, text, err = waterspout("verify", CONF / shipped, *UNIT, "--objects", made / objects, *queries)
+    assert (code, "the results are right" in text) == (0, True), err
+    found = sorted(out.read_text().splitlines())
+    limit = ["--set", "spout.objects.limit=40"] if objects != "prepared" else []
+    plain = ["--objects", made / "objects.jsonl", *queries, *limit]
+    assert waterspout("run", CONF / shipped, *UNIT, *plain)[0] == 0
+    assert found == sorted(out.read_text().splitlines()) != []
+
+
+def test_numbered_keywords_without_a_vocabulary_are_refused(waterspout, made):
+    """A prepared file away from its data set means nothing; with the data set named it does."""
+    moved = made / "moved.parquet"
+    moved.write_bytes((made / "prepared/objects/part-00000.parquet").read_bytes())
+    arguments = ["run", CONF / "quickstart.toml", *UNIT, "--objects", moved, "--queries", made / "queries.jsonl"]
+    code, _, err = waterspout(*arguments)
+    assert code == 2
+    assert "quickstart.toml:" in err
+    assert "spout.objects.path" in err
+    assert (
+        "has keywords by number (keyword_ids), but no vocabulary says which words they are; set topology.vocabulary"
+        in err
+    )
+    code, _, err = waterspout(*arguments, "--set", f"topology.vocabulary={made / 'prepared'}")
+    assert code == 0, err
+
+
+def test_vocabulary_of_other_words_is_refused(waterspout, made):
+    """Numbers of one vocabulary are not read by another; a copy of the same one will do."""
+    one = [{"id": 1, "ts": 1, "x": 0, "y": 0, "keywords": ["ape"]}]
+    write_prepared(made / "other", one, WORDS)
+    write_prepared(made / "same", one, WORDS[::-1])
+    arguments = ["run", CONF / "quickstart.toml", *UNIT, "--objects", made / "prepared"]
+    arguments += ["--queries", made / "queries.jsonl"]
+    code, _, err = waterspout(*arguments, "--set", f"topology.vocabulary={made / 'other'}")
+    assert code == 2
+    assert "topology.vocabulary: " in err
+    assert f"which has other words; set it to {made / 'prepared'}, or leave it out" in err
+    assert waterspout(*arguments, "--set", f"topology.vocabulary={made / 'same'}")[0] == 0
+    code, _, err = waterspout(*arguments, "--set", f"topology.vocabulary={made / 'gone'}")
+    assert (code, "topology.vocabulary: " in err, "make one with: waterspout prepare" in err) == (2, True, True)
+
+
+def test_folder_that_is_not_prepared_is_refused(waterspout, made):
+    """A folder is a prepared data set or nothing."""
+    code, _, err = waterspout("run", CONF / "quickstart.toml", "--objects", made)
+    assert (code, "is a folder, but no prepared data set; give a file" in err) == (2, True)
+
+
+def test_verify_that_compares_nothing_says_so(waterspout, made):
+    """No result expected and none found is no proof."""
+    nobody = write_lines(made / "none.jsonl", [])
+    arguments = ["--objects", made / "objects.jsonl", "--queries", nobody]
+    code, text, _ = waterspout("verify", CONF / "quickstart.toml", *UNIT, *arguments)
+    assert code == 0
+    assert "no results were expected and none came, so nothing was shown" in text
+    assert "warning: verify compared no results at all" in text
+    assert "the results are right" not in text
+
+
+def test_rejects_are_told_by_reason(waterspout, made, tmp_path):
+    """The screen and the summary have the reasons with counts, and a warning where hardly anything could be used."""
+    objects = made / "bad.jsonl"
+    good = '{"id": 1, "ts": 1, "x": 0, "y": 0}\n'
+    far = "".join(f'{{"id": {i}, "ts": 1, "x": {i}, "y": 7}}\n' for i in range(2, 32))
+    objects.write_text(good * 60 + far + "not json\n", "utf-8")
+    queries = write_lines(
+        made / "bad_queries.jsonl", [{"op": "register", "id": i, "ts": 0, "type": "range"} for i in "abc"]
+    )
+    summary = tmp_path / "summary.json"
+    arguments = ["--objects", objects, "--queries", queries, "--summary", summary]
+    code, text, err = waterspout("run", CONF / "quickstart.toml", *UNIT, *arguments)
+    assert code == 0, err
+    told = json.loads(summary.read_text())
+    assert (told["rejected"], told["rejected_objects"], told["rejected_queries"]) == (34, 31, 3)
+    assert told["reject_reasons"][0] == {"reason": "(N, N) is outside the space [...]", "count": 30}
+    assert sum(one["count"] for one in told["reject_reasons"]) == 34
+    assert "30 rejected: (N, N) is outside the space [...]" in text
+    assert "warning: none of 3 query operations could be used; --rejects FILE writes each" in text
+    assert "warning: only 60 of 91 objects could be used; --rejects FILE writes each" in text
+
+
+def test_run_without_many_rejects_warns_of_nothing(waterspout, made):
+    """One reject among ninety objects is no warning."""
+    with (made / "objects.jsonl").open("a") as file:
+        file.write("not json\n")
+    arguments = ["--objects", made / "objects.jsonl", "--queries", made / "queries.jsonl"]
+    code, text, _ = waterspout("run", CONF / "quickstart.toml", *UNIT, *arguments)
+    assert (code, "1 rejected: not JSON" in text, "warning" in text) == (0, True, False)
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.json", "r.parquet.gz", "r.csv.gz"])
+def test_results_of_an_unknown_ending_are_refused(waterspout, tmp_path, name):
+    """Lines of JSON in a file that says it is something else help nobody."""
+    code, _, err = waterspout("run", CONF / "quickstart.toml", "--results", tmp_path / name)
+    assert code == 2
+    assert "expected an ending of .parquet, .jsonl" in err
+    assert not (tmp_path / name).exists()
+
+
+def test_benchmark_that_would_ignore_a_file_refuses_it(waterspout, tmp_path):
+    """--data is read or refused."""
+    code, _, err = waterspout("bench", "adaptivity", "--data", tmp_path / "mine.csv")
+    assert code == 2
+    assert (
+        "bench adaptivity makes its own data and would ignore the file; leave --data out, or take one of: ingest" in err
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '[bolt.evaluator]\ninputs = [{ component = "router", stream = "queries", grouping = "shuffle" },\n'
+            '    { component = "router", stream = "objects", grouping = "direct" }]\n',
+            "v.toml:3: bolt.evaluator.inputs: bolt 'evaluator' reads stream 'queries' of 'router' with the grouping 'shuffle'",
+        ),
+        (
+            '[bolt.evaluator]\ninputs = [{ component = "router", stream = "queries", grouping = "direct" },\n'
+            '    { component = "objects", stream = "objects", grouping = "shuffle" }]\n',
+            "v.toml:3: bolt.evaluator.inputs: bolt 'evaluator' reads stream 'objects' of 'objects', which is no router",
+        ),
+        (
+            '[bolt.router]\ninputs = [{ component = "queries", stream = "queries", grouping = "all" },\n'
+            '    { component = "objects", stream = "objects", grouping = "shuffle" }]\n',
+            "v.toml:3: bolt.router.inputs: bolt 'router' reads stream 'queries' of 'queries' with the grouping 'all'",
+        ),
+        ("[topology]\nspace = [0, 0, 0, 0]\n", "v.toml:3: topology.space: "),
+        ('[topology]\nvocabulary = "gone"\n', "v.toml:3: topology.vocabulary: "),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "run", "verify"])
+def test_wrong_wirings_and_settings_are_refused(waterspout, extending, command, text, expected):
+    """Exit code 2 with file, line, key and remedy, whichever command meets them first."""
+    code, _, err = waterspout(command, extending("v.toml", text))
+    assert (code, expected in err) == (2, True), err
+
+
+@pytest.mark.parametrize("command", ["validate", "run", "verify", "build"])
+def test_extensions_that_cannot_be_are_refused(waterspout, tmp_path, command):
+    """A circle and a missing file stop every command before anything starts."""
+    (tmp_path / "a.toml").write_text('extends = "b.toml"\n')
+    (tmp_path / "b.toml").write_text('extends = "a.toml"\n')
+    (tmp_path / "c.toml").write_text('extends = "gone.toml"\n')
+    more = ["--data", tmp_path, "--out", tmp_path / "plan"] if command == "build" else []
+    code, _, err = waterspout(command, tmp_path / "a.toml", *more)
+    assert (code, "b.toml:1: extends: the files extend each other in a circle" in err) == (2, True), err
+    code, _, err = waterspout(command, tmp_path / "c.toml", *more)
+    assert (code, "c.toml:1: extends: " in err, "no such file; give the path of a topology file" in err) == (
+        2,
+        True,
+        True,
+    )
+
+
+def test_problem_found_after_the_file_was_read_names_it(waterspout, made, extending):
+    """A plan of another number of workers is found when the run starts; file, line and key are named all the same."""
+    from partitioners.builders.registry import build_plan
+    from partitioners.costs.statistics import Statistics
+    from partitioners.plans.plan import save
+    from streams.batches import ObjectBatch, QueryBatch
+    from streams.geometry import Rect
+
+    statistics = Statistics.of_batches(ObjectBatch.empty(), QueryBatch.empty(), Rect(-180, -90, 180, 90), side=8)
+    save(build_plan("uniform", statistics, 3), made / "plan")
+    path = extending("v.toml", f"[topology]\nplan = {json.dumps(str(made / 'plan'))}\n", "tornado-static.toml")
+    code, _, err = waterspout("run", path)
+    assert (code, "v.toml:3: topology.plan: the plan is for 3 workers" in err) == (2, True), err
+
+
+def test_benchmarks_that_take_data_are_listed():
+    """The list that --data is held against is that of the modules that look at it."""
+    from benchmarks import BENCHMARKS, TAKE_DATA
+
+    root = Path(__file__).parents[2]
+    for name, (module, _) in BENCHMARKS.items():
+        source = (root / f"{module.replace('.', '/')}.py").read_text("utf-8")
+        assert ("options.data" in source) == (name in TAKE_DATA), name
