@@ -82,6 +82,29 @@ def test_vocabulary_of_other_words_is_refused(waterspout, made):
     assert (code, "topology.vocabulary: " in err, "make one with: waterspout prepare" in err) == (2, True, True)
 
 
+def test_objects_of_two_vocabularies_are_refused(waterspout, made):
+    """Two data sets that number words differently cannot be read as one, nor a file with more words than there are."""
+    one = [{"id": 1, "ts": 1, "x": 0, "y": 0, "keywords": ["ape"]}]
+    write_prepared(made / "other", one, WORDS)
+    write_prepared(made / "few", one, ["ape"])
+    arguments = ["validate", CONF / "quickstart.toml", "--set"]
+    paths = [str(made / name) for name in ("prepared", "other")]
+    code, _, err = waterspout(*arguments, f"spout.objects.path={json.dumps(paths)}")
+    assert (code, "spout.objects.path: " in err, "which has other words; prepare the files together" in err) == (
+        2,
+        True,
+        True,
+    )
+    moved = made / "moved.parquet"
+    moved.write_bytes((made / "prepared/objects/part-00000.parquet").read_bytes())
+    code, _, err = waterspout(*arguments, f"spout.objects.path={json.dumps([str(made / 'few'), str(moved)])}")
+    assert (code, "has keywords of numbers up to 7, but" in err, "has 1 words, so it is not theirs" in err) == (
+        2,
+        True,
+        True,
+    )
+
+
 def test_folder_that_is_not_prepared_is_refused(waterspout, made):
     """A folder is a prepared data set or nothing."""
     code, _, err = waterspout("run", CONF / "quickstart.toml", "--objects", made)

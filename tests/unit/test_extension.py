@@ -113,8 +113,12 @@ def test_paths_start_from_the_folder_of_their_file(write, tmp_path, folder):
 
 def test_plan_of_an_extended_file_is_found_from_there(write, tmp_path):
     """A plan is a path, but 'auto' is none; a URL of checkpoints is none either."""
-    write("in/planned.toml", '[topology]\nplan = "plan"\n[topology.checkpoint]\ndirectory = "s3://bucket/x"\n')
+    write(
+        "in/planned.toml",
+        '[spout.s]\noperator = "some.module:Spout"\n[topology]\nplan = "plan"\n[topology.checkpoint]\ndirectory = "s3://bucket/x"\n',
+    )
     found = load(write("v.toml", 'extends = "in/planned.toml"\n')).settings
+    assert load(tmp_path / "v.toml").component("s").operator == "some.module:Spout"
     assert (found.plan, found.checkpoint.directory) == ("in/plan", "s3://bucket/x")
     write("in/planned.toml", '[topology]\nplan = "auto"\n')
     assert load(write("v.toml", 'extends = "in/planned.toml"\n')).settings.plan == "auto"

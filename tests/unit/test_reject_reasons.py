@@ -33,6 +33,24 @@ def test_reasons_are_one_kind_whatever_they_repeat(values, reason, kind):
     assert counted([reason.replace("{}", shown(value)) for value in values]) == {kind: len(values)}
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda word, i: i * 7.5 - 300,
+        lambda word, i: f"{word} of many",
+        lambda word, i: f'say "{word}", then \\',
+        lambda word, i: [word, {"of": [i, word]}, "]"],
+        lambda word, i: {word: i},
+    ],
+)
+def test_more_values_than_kinds_are_one_kind(value):
+    """However many different values reasons repeat, the limit of kinds is not reached."""
+    words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(MAX_KINDS * 3)]
+    reasons = [f"x is {shown(value(word, i))}, expected a place" for i, word in enumerate(words)]
+    assert list(counted(reasons).values()) == [MAX_KINDS * 3]
+    assert OTHER not in counted(reasons)
+
+
 def test_reasons_of_different_words_are_different_kinds():
     """What is wrong tells them apart, and counts are exact."""
     reasons = ["no x", "no y", "no x", "x is 1, expected a", "x is 1, expected b", "no x"]
@@ -42,8 +60,8 @@ def test_reasons_of_different_words_are_different_kinds():
 
 def test_reasons_of_a_part_of_a_batch_are_its_own():
     """A slice counts its own rows only."""
-    batch = RejectBatch.of("file", range(4), ["no x", "no y", "no y", "no id"])
-    assert reason_counts(batch.slice(1, 3)) == {"no y": 2}
+    batch = RejectBatch.of("file", range(7), ["no a", "no a", "no b", "no c", "no d", "no d", "no e"])
+    assert reason_counts(batch.slice(3, 6)) == {"no c": 1, "no d": 2}
 
 
 def test_kinds_of_reasons_have_a_limit():
