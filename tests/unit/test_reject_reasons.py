@@ -41,11 +41,12 @@ def test_reasons_are_one_kind_whatever_they_repeat(values, reason, kind):
         lambda word, i: f'say "{word}", then \\',
         lambda word, i: [word, {"of": [i, word]}, "]"],
         lambda word, i: {word: i},
+        lambda word, i: [bool(i >> bit & 1) for bit in range(8)],
     ],
 )
 def test_more_values_than_kinds_are_one_kind(value):
     """However many different values reasons repeat, the limit of kinds is not reached."""
-    words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(MAX_KINDS * 3)]
+    words = [f"the {chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(MAX_KINDS * 3)]
     reasons = [f"x is {shown(value(word, i))}, expected a place" for i, word in enumerate(words)]
     assert list(counted(reasons).values()) == [MAX_KINDS * 3]
     assert OTHER not in counted(reasons)
