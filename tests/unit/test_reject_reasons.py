@@ -5,7 +5,7 @@ import json
 import pytest
 
 from streams.batches import RejectBatch
-from streams.files.faults import shown
+from streams.files.objections import shown
 from streams.reject_reasons import MAX_KINDS, MAX_LENGTH, OTHER, reason_counts
 from topology.summary import MAX_REASONS, MAX_SHOWN_REASONS, RejectReasons
 

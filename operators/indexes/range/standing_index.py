@@ -56,7 +56,7 @@ class StandingIndex:
 
     def holds(self, numbers: Ints) -> NDArray[np.bool_]:
         """Tell of each number whether it is held."""
-        return self._table.ledger.holds(_plain(numbers, np.int64))
+        return self._table.roster.holds(_plain(numbers, np.int64))
 
     def numbers(self) -> Ints:
         """Return the numbers of all queries held, in ascending order."""
