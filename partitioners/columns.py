@@ -57,7 +57,10 @@ def own_columns(plan: object, **columns: tuple[type[np.generic], int]) -> None:
         whole = np.issubdtype(given.dtype, np.integer) or given.dtype == np.bool_
         if dtype is not np.float64 and given.size and not whole:
             raise InputError(f"'{name}' of a plan holds {given.dtype}, expected {np.dtype(dtype)}")
-        owned = given if given.dtype == dtype and not given.flags.writeable else np.array(given, dtype)
+        kept = given.dtype == dtype and not given.flags.writeable
+        if kept and given.ndim == ndim and given.flags.c_contiguous and given.flags.aligned:
+            continue  # the very array of the plan before: what was worked out of it still holds
+        owned = given if kept else np.array(given, dtype)
         object.__setattr__(plan, name, column(owned, dtype, ndim))
 
 
