@@ -6,10 +6,11 @@ sends them, objects still where the old one does, and evaluators copy to each ot
 *switch* on the old plan is history. A plan is sent as what changes in it, never whole.
 """
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from partitioners.columns import Csr
 from partitioners.plans.meeting import route_objects, route_queries, united
@@ -17,6 +18,7 @@ from partitioners.plans.plan import Plan, pack, unpack
 from partitioners.plans.plan_change import changed, unpack_change
 from streams.batches import ObjectBatch, QueryBatch, TupleBatch
 from streams.geometry import Metric
+from streams.state import Part
 
 __all__ = ["ORDER_FIELDS", "Order", "PlanSchedule", "loaded_plan", "order_batch", "orders_of", "saved_plan"]
 
@@ -48,15 +50,28 @@ def orders_of(batches: Iterable[TupleBatch]) -> list[Order]:
     return [Order(kind, worker, payload[0]) for batch in batches for kind, worker, payload in batch.rows()]
 
 
-def saved_plan(plan: Plan) -> bytes:
+#: The parts of states that hold plans, and the plans that parts hold: a plan is written once however many tasks follow it
+#: in however many checkpoints, and all tasks of a process share it.
+_parts: WeakKeyDictionary[Any, Part] = WeakKeyDictionary()
+_plans: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+
+def saved_plan(plan: Plan) -> Part:
     """Return a plan as a state has it."""
-    return pack(plan)
+    if plan not in _parts:
+        packed = pack(plan)
+        _parts[plan] = Part.of(f"plan-{plan.version}-{hashlib.blake2b(packed, digest_size=16).hexdigest()}", packed)
+        _plans[_parts[plan].key] = plan
+    return _parts[plan]
 
 
-@lru_cache(maxsize=4)
-def loaded_plan(saved: bytes) -> Plan:
-    """Return the plan of a state; all tasks of a process share it."""
-    return unpack(saved)
+def loaded_plan(saved: Part) -> Plan:
+    """Return the plan of a state."""
+    plan: Plan | None = _plans.get(saved.key)
+    if plan is None:
+        plan = unpack(saved.value)
+        _parts[plan], _plans[saved.key] = saved, plan
+    return plan
 
 
 #: The last change that was applied in this process: its tasks share a plan, which never changes and may be large.

@@ -28,7 +28,7 @@ COST_MODELS = ("keyword", "space", "hybrid")
 
 
 @plan_kind
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class AssignmentPlan:
     """An assignment of known subscriptions and a cost model for those to come.
 

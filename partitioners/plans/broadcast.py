@@ -49,7 +49,7 @@ def scrambled(values: NDArray[np.integer], workers: int) -> Workers:
 
 
 @plan_kind
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class HashPlan:
     """A query goes to the worker of its number, an object to all (DSkype, Equation 14: id mod N_sb).
 
@@ -129,7 +129,7 @@ class HashPlan:
 
 
 @plan_kind
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ReplicatePlan:
     """A query goes to all workers, an object to one: the native Storm program that Tornado compares with."""
 

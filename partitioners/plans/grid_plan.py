@@ -42,7 +42,7 @@ KeywordParts = tuple[Ints, Workers, Workers]
 
 
 @plan_kind
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class GridPlan:
     """A tiling of the fine grid; the arrays are laid out as `partitioners.plans.grid_routing` says.
 

@@ -30,7 +30,7 @@ __all__ = ["KeywordFirstPlan"]
 
 
 @plan_kind
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class KeywordFirstPlan:
     """Keywords to parts, places to the boxes of a part.
 

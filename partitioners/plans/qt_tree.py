@@ -39,7 +39,7 @@ LEAF, SPATIAL, TEXTUAL = 0, 1, 2
 
 
 @plan_kind
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class QtTreePlan:
     """A QT-tree with its leaves allocated to workers; the arrays are laid out as `partitioners.plans.qt_routing` says.
 
