@@ -6,7 +6,7 @@ An operator that says nothing takes every stream in every way; that is what one 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["ANY_STREAM", "DIVIDING", "EVALUATOR_READS", "ROUTER_READS", "Need"]
+__all__ = ["ANY_STREAM", "DIVIDING", "EVALUATOR_READS", "ROUTER_READS", "SINK_READS", "Need"]
 
 #: Stands for every stream that is not named.
 ANY_STREAM = "*"
@@ -25,6 +25,7 @@ class Need:
         routed: whether the emitter must be one that names the task of each tuple (a router), or must not be one.
         feedback: whether the stream arrives in a later epoch; None: it may.
         required: whether the bolt can do nothing without it.
+        refused: why the bolt cannot take this stream at all, and what to do instead.
     """
 
     groupings: tuple[str, ...] = ()
@@ -32,7 +33,15 @@ class Need:
     routed: bool | None = None
     feedback: bool | None = None
     required: bool = False
+    refused: str = ""
 
+
+#: What sinks read: whole results, from wherever they come.
+SINK_READS: Mapping[str, Need] = {
+    ANY_STREAM: Need(DIVIDING, "every result would be counted several times"),
+    "rankings": Need(refused="holds what single evaluators know; put a 'ranked-merger' between them"),
+    "counts": Need(refused="holds what single evaluators have counted; put a 'terms-merger' between them"),
+}
 
 #: What routers read: each tuple at one of them.
 ROUTER_READS: Mapping[str, Need] = {

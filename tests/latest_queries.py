@@ -1,6 +1,5 @@
 """A core with memory for tests: the k latest matching objects of each query, and what must come of it."""
 
-import json
 import random
 from collections import defaultdict
 from itertools import groupby
@@ -17,7 +16,7 @@ from streams.batches import OP_UPSERT, TYPE_TOPK, QueryBatch, RankedBatch, batch
 from streams.columns import Ids
 from streams.geometry import inside_region
 from topology import TopologyBuilder
-from topology.verification import oracle_of, verify_lines
+from topology.verification import oracle_of
 
 
 def length_of(number):
@@ -188,7 +187,8 @@ def _ranked(lists, ts=0, *, instant=False):
 class LatestEvaluator(Evaluator):
     """Answers range queries with their latest objects, standing or as of an instant."""
 
-    outputs: ClassVar = {"results": batch_fields(RankedBatch), **Evaluator.exchanged}
+    outputs: ClassVar = {"rankings": batch_fields(RankedBatch), **Evaluator.exchanged}
+    answers_on: ClassVar = "rankings"
     answers: ClassVar = frozenset({"continuous range", "snapshot range"})
     core_class: ClassVar = LatestCore
 
@@ -249,7 +249,7 @@ def latest_topology(objects, queries, *, evaluators=3, routers=2, mergers=1, spo
     evaluator.all("balancer", "orders", feedback=True)
     watcher = builder.bolt("balancer", "balancer", policy=policy, settings=balancer or {})
     watcher.global_("evaluator", "statistics").global_("evaluator", "replies")
-    builder.bolt("merger", "ranked-merger", parallelism=mergers).fields("evaluator", ["number"], "results")
+    builder.bolt("merger", "ranked-merger", parallelism=mergers).fields("evaluator", ["number"], "rankings")
     builder.bolt("sink", "collect").global_("merger", "results")
     for one in inject:
         builder.inject(**one)
@@ -282,11 +282,11 @@ def random_latest_topology(folder, seed, **fixed):
 # --- what must come of it ---------------------------------------------------------------------------------------------
 
 
-def wrong_lines(topology, collected):
-    """Return what is wrong with the results of a run, as texts."""
+def wrong_lines(topology, found):
+    """Return what is wrong with the lines of a run, as texts."""
     oracle = oracle_of(topology)
     lines = defaultdict(list)
-    for line in verify_lines(collected):
+    for line in found:
         lines[line["query"]].append((line["ts"], [name for name, *_ in line["objects"]]))
     wrong = []
     for q in oracle.registrations:
@@ -317,8 +317,3 @@ def wrong_lines(topology, collected):
             wrong.append(f"{q.id}: the last line is {said}, expected {states[-1]}")
     wrong += [f"unknown query {name}: {found}" for name, found in lines.items()]
     return wrong
-
-
-def shown(topology):
-    """Return a topology's settings in short, for a message."""
-    return json.dumps({c.name: [c.parallelism, dict(c.options)] for c in topology.components}, default=str)

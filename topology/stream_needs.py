@@ -57,6 +57,8 @@ def _need_problem(component: Component, item: Input, emitter: type[Any], reads: 
             f"{_edge(component, item)}, which operator '{component.operator}' would ignore"
             f"{did_you_mean(item.stream, reads)}; it reads: {listed(list(reads))}"
         )
+    if need.refused:
+        return f"{_edge(component, item)}, which {need.refused}"
     addressed = getattr(emitter, "addressed", None)
     alone = component.parallelism == 1
     if need.routed is not None and addressed is not None and need.routed != (item.stream in addressed):

@@ -58,7 +58,10 @@ class Evaluator(Bolt):
         transfer_queries: how many queries at most are given to other evaluators, or dropped afterwards, in one epoch.
     """
 
-    #: What moves between evaluators, and what balancer and routers are sent; `results` is the derived class's.
+    #: The stream of what it finds: ``results`` where these are matches; lists go to a merger, as ``rankings`` or ``counts``.
+    answers_on: ClassVar[str] = "results"
+
+    #: What moves between evaluators, and what balancer and routers are sent.
     exchanged: ClassVar = {
         "statistics": ("report",),
         "replies": REPLY_FIELDS,
@@ -249,7 +252,7 @@ class Evaluator(Bolt):
             return
         numbers, instants = self._instants.due(watermark, self._withheld)
         if len(numbers) and self._lists is not None:
-            emit.batch(self._lists.answer(numbers, instants), "results")
+            emit.batch(self._lists.answer(numbers, instants), self.answers_on)
 
     @property
     def _withheld(self) -> Ints:
@@ -263,11 +266,11 @@ class Evaluator(Bolt):
         ready, self._changed = self._changed[~waits], self._changed[waits]
         ready = ready[self._core.holds(ready)]
         if len(ready):
-            emit.batch(self._stamped(self._lists.results(ready)), "results")
+            emit.batch(self._stamped(self._lists.results(ready)), self.answers_on)
         if self._handover is not None:
             numbers, others = self._handover.replaced(ready)
             if len(numbers):
-                emit.batch(_notes(numbers, self._last_ts, -1 - others), "results")
+                emit.batch(_notes(numbers, self._last_ts, -1 - others), self.answers_on)
 
     def _stamped(self, lists: RankedBatch) -> RankedBatch:
         """Give lists the time of the last object that can have changed them."""
@@ -302,7 +305,7 @@ class Evaluator(Bolt):
         else:
             spoken = ended
         if self._lists is not None and len(spoken):
-            emit.batch(_notes(spoken, self._last_ts, np.zeros(len(spoken), np.int64)), "results")
+            emit.batch(_notes(spoken, self._last_ts, np.zeros(len(spoken), np.int64)), self.answers_on)
         self._drop(ended, epoch, emit)
 
     def _drop(self, numbers: Ints, epoch: Epoch, emit: Emitter) -> None:

@@ -1,7 +1,7 @@
 """Mergers: bolts that put the partial answers to a query together, and pass a list on when it has changed.
 
-They read the results of evaluators with the grouping ``fields`` by number, so a query has one merger, whatever evaluators it
-moves between; here, and nowhere else, is decided whether a list is other than the last one that was sent.
+They read what evaluators know (``rankings``, ``counts``) with the grouping ``fields`` by number, so a query has one merger,
+whatever evaluators it moves between. Here, and nowhere else, is decided whether a list differs from the last one sent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ import numpy as np
 
 from operators.merging.keyed_rows import KeyedRows
 from operators.merging.lists import fingerprints, summed, united
+from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from streams.batches import TYPE_TERMS, RankedBatch, TupleBatch, batch_fields
@@ -26,6 +27,8 @@ _SHIFT = 16
 
 _SAID_FIELDS = ("fingerprint",)
 
+_BY_QUERY = Need(("fields",), "the lists of one query would reach several mergers", feedback=False, required=True)
+
 
 @dataclass
 class RankedMerger(Bolt):
@@ -36,12 +39,16 @@ class RankedMerger(Bolt):
     """
 
     outputs: ClassVar = {"results": batch_fields(RankedBatch)}
+    addressed: ClassVar = frozenset()
+    reads: ClassVar = {"rankings": _BY_QUERY}
 
     first_seen: bool = False
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
         """Yield what would bring the lists of one query to several mergers."""
-        yield from _grouping_problems(component)
+        for item in component.inputs:
+            if item.grouping == "fields" and item.stream in self.reads and tuple(item.fields) != ("number",):
+                yield "inputs", f"the lists of '{item.component}' belong together by query; set fields = ['number']"
 
     def open(self, context: TaskContext) -> None:
         """Start with no list."""
@@ -137,16 +144,6 @@ class RankedMerger(Bolt):
         return [{"partial": whole.snapshot(), "said": said.snapshot(), "last_ts": last_ts}] * division.tasks
 
 
-def _grouping_problems(component: Any) -> Iterator[tuple[str, str]]:
-    for item in component.inputs:
-        if item.stream == "results" and component.parallelism > 1 and tuple(item.fields) != ("number",):
-            yield (
-                "inputs",
-                f"the lists of one query would reach several of the {component.parallelism} mergers; read '{item.component}' "
-                "with grouping = 'fields', fields = ['number']",
-            )
-
-
 def _empty_lists(numbers: Ints, ts: int) -> RankedBatch:
     count = len(numbers)
     none = RankedBatch.empty()
@@ -159,6 +156,11 @@ def _empty_lists(numbers: Ints, ts: int) -> RankedBatch:
 @dataclass
 class TermsMerger(RankedMerger):
     """Adds up counts of terms, and names the terms; it also reads the stream ``words`` of the spouts, with ``all``."""
+
+    reads: ClassVar = {
+        "counts": _BY_QUERY,
+        "words": Need(("all",), "some mergers would lack the words of their terms", feedback=False),
+    }
 
     def open(self, context: TaskContext) -> None:
         """Start with the words of the vocabulary."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from operators.needs import ANY_STREAM, DIVIDING, Need
+from operators.needs import SINK_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.sinks.names import Names
@@ -45,7 +45,7 @@ def results_in(batch: Any) -> int:
 class CountSink(Bolt):
     """Counts results, keeps none, and looks at nothing else of them."""
 
-    reads: ClassVar = {ANY_STREAM: Need(DIVIDING, "every result would be counted several times")}
+    reads: ClassVar = SINK_READS
 
     def open(self, context: TaskContext) -> None:
         """Remember the counters."""
@@ -61,7 +61,7 @@ class NamingSink(Bolt):
     """Gives results the identifiers of their queries, counts them, and passes them on to `write`."""
 
     names_results: ClassVar = True
-    reads: ClassVar = {ANY_STREAM: Need(DIVIDING, "every result would be counted several times")}
+    reads: ClassVar = SINK_READS
 
     #: Whether the run's results are counted here.
     counts: ClassVar = True

@@ -71,11 +71,14 @@ def outcome(path, content):
 
 
 def accepted(chunks):
-    """Return the accepted objects as plain values."""
+    """Return the accepted objects as plain values, each with the number of its record; `seq` counts accepted ones alone."""
+    assert [seq for chunk in chunks for seq in chunk.batch.seq.tolist()] == list(
+        range(sum(len(c.batch) for c in chunks))
+    )
     return [
-        (seq, name, ts, x, y, op == 1, kw)
+        (record, name, ts, x, y, op == 1, kw)
         for chunk in chunks
-        for seq, ts, x, y, op, kw, name in tuple_rows(chunk.batch)[1]
+        for record, (_, ts, x, y, op, kw, name) in zip(chunk.record.tolist(), tuple_rows(chunk.batch)[1], strict=True)
     ]
 
 

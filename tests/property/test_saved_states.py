@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from inputs import streams_of_operations
 from plain_records import query_batch
 
-from operators.evaluation.evaluator_shares import divided_shares, live_queries
 from operators.evaluation.range_evaluator import RangeEvaluator
 from operators.operator import TaskContext
 from operators.redistribution import Division
@@ -76,25 +75,25 @@ def evaluator_states(queries, workers, routes):
 
 @given(divided_queries())
 def test_queries_are_divided_as_the_routes_say(case):
-    """None is lost, each is where it belongs and nowhere else, with its identifier; dividing again finds all of them."""
+    """None is lost, each is where it belongs and nowhere else, with all its columns; dividing again finds all of them."""
     queries, before, held, after, wanted = case
-    live = live_queries(evaluator_states(queries, before, held))
+    live = RangeEvaluator.live_queries(evaluator_states(queries, before, held))
     assert live.number.tolist() == sorted(queries.number.tolist())
-    assert live.ids.to_list() == queries.ids.to_list()
+    assert live.kw.tolist() == queries.kw.tolist()
     off = np.cumsum([0, *map(len, wanted)]).astype(np.int32)
     routes = off, np.array([worker for row in wanted for worker in row], np.int32)
-    shares = divided_shares(evaluator_states(queries, before, held), Division("evaluator", after, after, live, routes))
-    for worker, share in enumerate(shares):
+    division = Division("evaluator", after, after, live, routes)
+    divided = RangeEvaluator.redistribute(evaluator_states(queries, before, held), division)
+    for worker, state in enumerate(divided):
         expected = [row for row in range(len(queries)) if worker in wanted[row]]
-        assert share["index"]["number"].tolist() == [queries.number[row] for row in expected]
-        assert share["ids"]["ids"].to_list() == [queries.ids.to_list()[row] for row in expected]
+        assert state["core"]["number"].tolist() == [queries.number[row] for row in expected]
         several = [queries.number[row] for row in expected if len(wanted[row]) > 1]
-        assert share["meetings"]["numbers"].tolist() == several
+        assert state["meetings"]["numbers"].tolist() == several
         restored = RangeEvaluator(index="brute")
         restored.open(TaskContext("evaluator", worker, after, Rect(0, 0, 1, 1)))
-        restored.restore(unpack_state(pack_state(share)))
-    again = live_queries(shares)
-    assert again.ids.to_list() == live.ids.to_list()
+        restored.restore(unpack_state(pack_state(state)))
+    again = RangeEvaluator.live_queries(divided)
+    assert again.number.tolist() == live.number.tolist()
     assert again.end.tolist() == live.end.tolist()
 
 
@@ -104,5 +103,5 @@ def test_query_that_several_hold_ends_when_the_first_says():
         [{"op": "register", "id": "q", "ts": 0, "type": "range", "region": {"rect": [0, 0, 1, 1]}}], Encoder()
     )
     states = evaluator_states(queries, 2, [[0, 1]])
-    states[1]["index"]["end"] = np.array([7])
-    assert live_queries(states).end.tolist() == [7]
+    states[1]["core"]["end"] = np.array([7])
+    assert RangeEvaluator.live_queries(states).end.tolist() == [7]

@@ -1,10 +1,12 @@
 """Everything that can go wrong, drawn from a seed: what is committed is right and there once, and the run comes to its end."""
 
+from collections import Counter
+
 import pytest
 import structlog
 from adaptive_inputs import adaptive_topology
 from crashes import written_at_once
-from fault_simulation import MODES, TOPOLOGIES, simulate
+from fault_simulation import MODES, MOMENTS, TOPOLOGIES, moments_of, simulate
 from range_inputs import lines_of, write_inputs
 
 from streams.comparison import compare
@@ -22,6 +24,19 @@ SEEDS = range(30)
 def test_topology_bears_what_a_seed_does_to_it(tmp_path, name, seed):
     """Schedule, delays, crashes, rebalances and hotspots: the results file and what is collected are the oracle's."""
     simulate(tmp_path, name, seed, MODES[seed % 2])
+
+
+def test_simulation_meets_the_rare_moments(tmp_path):
+    """Runs of a core with memory that crash in mid-round, adopt results late, end queries on their way, go on otherwise."""
+    met = Counter()
+    for seed in range(100, 124):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        try:
+            met += moments_of(simulate(folder, "latest", seed, "safety"))
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+    assert not [moment for moment in MOMENTS if not met[moment]], met
 
 
 @pytest.fixture
