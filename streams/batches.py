@@ -7,13 +7,14 @@ and values), the keyword ids of a row ascending and distinct.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streams.columns import Ids, Ints, Offsets, csr_concat, csr_slice, csr_take
+from streams.columns import Ids, Ints, Offsets
+from streams.row_columns import RowColumns
 
 __all__ = [
     "FOREVER",
@@ -37,7 +38,6 @@ __all__ = [
     "RejectBatch",
     "TupleBatch",
     "batch_fields",
-    "plain_columns",
     "tuple_rows",
 ]
 
@@ -58,84 +58,8 @@ FOREVER = np.iinfo(np.int64).max
 NO_WINDOW = -1
 
 
-_PLAIN: dict[type[Any], tuple[str, ...]] = {}
-
-
-def plain_columns(cls: type[Any]) -> tuple[str, ...]:
-    """Return the columns of a batch that have one value a row; remembered, as every message asks."""
-    if cls not in _PLAIN:
-        ragged = {name for off, values in cls.RAGGED for name in (off, *values)}
-        _PLAIN[cls] = tuple(f.name for f in fields(cls) if f.name not in ragged)
-    return _PLAIN[cls]
-
-
-class _Columns:
-    """Row operations over dataclass fields; `RAGGED` names the ragged columns of a class as (offsets, values)."""
-
-    __slots__ = ()
-    RAGGED: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-    def __len__(self) -> int:
-        return len(getattr(self, plain_columns(type(self))[0]))
-
-    def take(self, rows: NDArray[np.integer]) -> Self:
-        """Return a batch of these rows, in this order."""
-        made: dict[str, Any] = {}
-        for name in plain_columns(type(self)):
-            column = getattr(self, name)
-            made[name] = column.take(rows) if isinstance(column, Ids) else column.take(rows, axis=0)
-        for off_name, value_names in self.RAGGED:
-            off = getattr(self, off_name)
-            for name in value_names:
-                values = getattr(self, name)
-                if isinstance(values, Ids):
-                    made[off_name], places = csr_take(off, np.arange(len(values)), rows)
-                    made[name] = values.take(places)
-                else:
-                    made[off_name], made[name] = csr_take(off, values, rows)
-        return type(self)(**made)
-
-    def slice(self, start: int, stop: int) -> Self:
-        """Return rows start to stop (as Python slices them) without copying."""
-        start, stop, _ = slice(start, stop).indices(len(self))
-        stop = max(start, stop)
-        made: dict[str, Any] = {}
-        for name in plain_columns(type(self)):
-            column = getattr(self, name)
-            made[name] = column.slice(start, stop) if isinstance(column, Ids) else column[start:stop]
-        for off_name, value_names in self.RAGGED:
-            off = getattr(self, off_name)
-            for name in value_names:
-                values = getattr(self, name)
-                if isinstance(values, Ids):
-                    made[off_name] = off[start : stop + 1] - off[start]
-                    made[name] = values.slice(int(off[start]), int(off[stop]))
-                else:
-                    made[off_name], made[name] = csr_slice(off, values, start, stop)
-        return type(self)(**made)
-
-    @classmethod
-    def concat(cls, parts: Sequence[Self]) -> Self:
-        """Put batches one after the other; there must be at least one."""
-        parts = [part for part in parts if len(part)] or list(parts[:1])
-        if len(parts) == 1:
-            return parts[0]
-        first = parts[0]
-
-        def joined(columns: list[Any]) -> Any:
-            return Ids.concat(columns) if isinstance(columns[0], Ids) else np.concatenate(columns)
-
-        made = {name: joined([getattr(part, name) for part in parts]) for name in plain_columns(cls)}
-        for off_name, value_names in first.RAGGED:
-            offsets = [getattr(part, off_name) for part in parts]
-            made[off_name], _ = csr_concat([(off, np.empty(0, np.int8)) for off in offsets])
-            for name in value_names:
-                made[name] = joined([getattr(part, name) for part in parts])
-        return cls(**made)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class ObjectBatch(_Columns):
+class ObjectBatch(RowColumns):
     """Objects: `seq` is the place in the input order, `op` is `OP_UPSERT` or `OP_DELETE`."""
 
     RAGGED = (("kw_off", ("kw",)),)
@@ -157,7 +81,7 @@ class ObjectBatch(_Columns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class QueryBatch(_Columns):
+class QueryBatch(RowColumns):
     """Query operations.
 
     `number` is the place of the operation in the query input and names the query from there on: an unregistration
@@ -199,7 +123,7 @@ class QueryBatch(_Columns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HitBatch(_Columns):
+class HitBatch(RowColumns):
     """Matches of continuous range queries on their way to a sink: one row an object, with the numbers of its queries.
 
     An object's identifier and time travel once, however many queries it matches, and identifiers of queries not at all: a
@@ -227,7 +151,7 @@ class HitBatch(_Columns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RankedBatch(_Columns):
+class RankedBatch(RowColumns):
     """Lists by query number: partial answers, whole ones before they are named, results that move, results that are saved.
 
     `type` and `k` are the query's; `instant` tells an answer that is given once, as of `ts`, from the state of a standing
@@ -269,7 +193,7 @@ class RankedBatch(_Columns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MatchBatch(_Columns):
+class MatchBatch(RowColumns):
     """Results of continuous range queries as users see them: one row a match, `ts` is the object's."""
 
     query: Ids
@@ -284,7 +208,7 @@ class MatchBatch(_Columns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AnswerBatch(_Columns):
+class AnswerBatch(RowColumns):
     """Results that are lists, as users see them: one row an answer.
 
     `type` is the query's type. Items are object ids (range, knn, topk) or terms; `value` is the distance, the score or
@@ -309,7 +233,7 @@ class AnswerBatch(_Columns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RejectBatch(_Columns):
+class RejectBatch(RowColumns):
     """Records that could not be used: where they stood and why."""
 
     source: Ids
@@ -383,7 +307,7 @@ class TupleBatch:
 Batch = ObjectBatch | QueryBatch | HitBatch | RankedBatch | MatchBatch | AnswerBatch | RejectBatch | TupleBatch
 
 
-def batch_fields(cls: type[_Columns]) -> tuple[str, ...]:
+def batch_fields(cls: type[RowColumns]) -> tuple[str, ...]:
     """Return the fields that a stream of such batches has: its columns without the offsets of ragged ones."""
     offsets = {off for off, _ in cls.RAGGED}
     return tuple(f.name for f in fields(cls) if f.name not in offsets)  # type: ignore[arg-type]

@@ -16,10 +16,11 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from streams.batches import TupleBatch, _Columns
+from streams.batches import TupleBatch
 from streams.codec import Buffers, decode, encode, size_of, unpack_plain
 from streams.columns import Ids
 from streams.errors import CodecError
+from streams.row_columns import RowColumns
 from streams.state_parts import Part
 
 __all__ = ["PackedState", "Part", "pack_apart", "pack_part", "pack_state", "read_state", "unpack_state"]
@@ -85,7 +86,7 @@ class _Packing:
         return packed
 
     def _extend(self, value: Any) -> Any:
-        if isinstance(value, _Columns | TupleBatch):
+        if isinstance(value, RowColumns | TupleBatch):
             return self._beside(_BATCH, value)
         if isinstance(value, Ids):
             return self._beside(_COLUMN, TupleBatch(("_",), (value,)))

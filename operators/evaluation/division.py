@@ -8,7 +8,7 @@ import numpy as np
 from operators.evaluation.instants import Instants
 from operators.redistribution import Division
 from partitioners.columns import Csr
-from streams.batches import TYPE_TERMS, QueryBatch, RankedBatch
+from streams.batches import FOREVER, TYPE_TERMS, QueryBatch, RankedBatch
 from streams.columns import Ints, csr_take
 
 __all__ = ["divided_states", "live_queries", "standing"]
@@ -37,9 +37,27 @@ def _live_results(core: Any, states: Sequence[State]) -> RankedBatch:
         if state["moving"] is not None:
             moved = state["moving"]["handover"]
             results = results.take(np.flatnonzero(~np.isin(results.number, moved["left"])))
-            parts.append(moved["given"])
+            parts.append(moved["given"].take(np.flatnonzero(~moved["given"].instant & (moved["given"].k > 0))))
         parts.append(results)
     return RankedBatch.concat(parts)
+
+
+def _overdue(states: Sequence[State], watermark: int | None) -> tuple[Ints, Ints]:
+    """Return (number, instant) of what could not be answered yet: held back by an evaluator, or on its way to another."""
+    numbers, instants = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for state in states:
+        noted = state["answers"]["instants"]
+        late = noted["at"] < (watermark if watermark is not None else -FOREVER)
+        numbers.append(noted["number"][late])
+        instants.append(noted["at"][late])
+        if state["moving"] is not None:
+            given: RankedBatch = state["moving"]["handover"]["given"]
+            numbers.append(given.number[given.instant])
+            instants.append(given.ts[given.instant])
+    number, instant = np.concatenate(numbers), np.concatenate(instants)
+    order = np.lexsort((instant, number))
+    _, first = np.unique(number[order], return_index=True)
+    return number[order][first], instant[order][first]
 
 
 def divided_states(core: Any, states: Sequence[State], division: Division) -> list[State]:
@@ -50,7 +68,8 @@ def divided_states(core: Any, states: Sequence[State], division: Division) -> li
     results = _live_results(core, states) if core.remembers else RankedBatch.empty()
     home = _homes(queries.number, division.routes, results.number)
     several = np.flatnonzero(np.diff(off) > 1)
-    times = [state["last_ts"] for state in states if state["last_ts"] is not None]
+    lists = [state["answers"] for state in states if state["answers"] is not None]
+    last_ts = max((one["last_ts"] for one in lists if one["last_ts"] is not None), default=None)
     watermark = states[0]["watermark"]
     was_moving = any(state["moving"] is not None and state["moving"]["handover"]["round"] for state in states)
     divided = []
@@ -61,14 +80,18 @@ def divided_states(core: Any, states: Sequence[State], division: Division) -> li
         met_off, met_workers = csr_take(off, workers, met := np.intersect1d(rows, several))
         instants = Instants()
         instants.add(held, watermark)
+        if lists:
+            number, instant = _overdue(states, watermark)
+            mine = np.isin(number, held.number)
+            instants.catch_up(held.take(np.searchsorted(held.number, number[mine])), instant[mine])
+        changed = np.intersect1d(known.number, standing(held))
+        answers = {"instants": instants.snapshot(), "changed": changed, "last_ts": last_ts}
         divided.append(
             {
                 "core": core.divided(states[0]["core"], held, known),
-                "instants": instants.snapshot(),
+                "answers": answers if lists else None,
                 "examined": 0,
-                "last_ts": max(times, default=None),
                 "watermark": watermark,
-                "changed": np.intersect1d(known.number, standing(held)),
                 "ended": np.empty(0, np.int64),
                 "meetings": {"numbers": queries.number[met], "off": met_off, "workers": met_workers},
                 "next_meetings": None,

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from operators.balancing.orders import PlanSchedule, orders_of
 from operators.balancing.statistics import LoadReporter, make_reporter
+from operators.evaluation.answers import Answers
 from operators.evaluation.core import Core, Found, ListCore
-from operators.evaluation.division import divided_states, live_queries, standing
-from operators.evaluation.handover import Handover
-from operators.evaluation.instants import Instants
+from operators.evaluation.division import divided_states, live_queries
+from operators.evaluation.handover import Handover, moving_problems
 from operators.evaluation.meetings import Meetings
 from operators.needs import EVALUATOR_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
@@ -90,32 +89,14 @@ class Evaluator(Bolt):
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
         """Yield what would keep queries from moving."""
-        read = {item.stream for item in component.inputs}
-        if "orders" not in read:
-            return
-        wanted = ["transfer"]
-        if self.core_class.remembers:
-            wanted.append("adoption")
-            if not hasattr(self.core_class, "adopt"):
-                yield (
-                    "operator",
-                    f"the results of its queries cannot move, because {self.core_class.__name__} has no method 'adopt'; give "
-                    "it one, or leave the balancer out",
-                )
-        for stream in wanted:
-            if stream not in read:
-                yield (
-                    "inputs",
-                    f"it follows a balancer, but does not read its own stream '{stream}'; add {{ component = "
-                    f"'{component.name}', stream = '{stream}', grouping = 'direct', feedback = true }}",
-                )
+        yield from moving_problems(component, self.core_class)
 
     def open(self, context: TaskContext) -> None:
         """Start without queries."""
         self._context = context
         self._core = self.make_core(context)
-        self._lists = cast(ListCore, self._core) if self.core_class.remembers else None
-        self._instants = Instants()
+        lists = cast(ListCore, self._core) if self.core_class.remembers else None
+        self._answers = None if lists is None else Answers(lists, self.answers_on)
         self._meetings = self._meetings_of(context.plan)
         self._next_meetings: Meetings | None = None
         self._schedule: PlanSchedule | None = None
@@ -127,9 +108,7 @@ class Evaluator(Bolt):
             self._handover = Handover(context.index, self.transfer_queries)
             self._reporter = make_reporter(context.statistics, context.index, self._core)
         self._examined = 0
-        self._last_ts: int | None = None
         self._watermark: int | None = None
-        self._changed: Ints = _NONE
         self._ended: Ints = _NONE
         self._counts_words = "summary" in context.targets
 
@@ -152,11 +131,11 @@ class Evaluator(Bolt):
         if queries := inputs.batches("queries"):
             self._apply(QueryBatch.concat(queries))
         objects = ObjectBatch.concat([ObjectBatch.empty(), *inputs.batches("objects")])
-        if self._lists is None:
+        if self._answers is None:
             self._match(objects, emit)
             self._expire(_NONE, epoch, emit)
         else:
-            self._update_lists(objects, epoch, emit)
+            self._update_lists(self._answers, objects, epoch, emit)
         self._watermark = epoch.watermark
         if self._handover is not None and not epoch.final:
             self._give(self._handover, epoch, emit)
@@ -171,21 +150,24 @@ class Evaluator(Bolt):
         if new is not queries:
             numbers, ends = queries.target[~registers], queries.end[~registers]
             self._core.set_end(numbers, ends)
-            self._instants.set_end(numbers, ends)
+            if self._answers is not None:
+                self._answers.instants.set_end(numbers, ends)
             if self._handover is not None:
                 self._handover.note_ends(numbers, ends)
 
     def _note(self, new: QueryBatch) -> None:
         """Enter registrations into what goes by plans: those that only the next plan wants here are not due yet."""
         if self._handover is None or not self._handover.moving:
-            self._instants.add(new, None)
+            if self._answers is not None:
+                self._answers.register(new)
             if self._meetings is not None:
                 self._meetings.add(new)
             return
         assert self._schedule is not None
         old, coming = self._schedule.routes_of(new, self._context.metric)
         awake = self._handover.register(new, old, coming, self._core)
-        self._instants.add(new.take(np.flatnonzero(awake)), None)
+        if self._answers is not None:
+            self._answers.register(new.take(np.flatnonzero(awake)))
         for meetings, routes in ((self._meetings, old), (self._next_meetings, coming)):
             if meetings is not None:
                 meetings.add(new, routes)
@@ -215,15 +197,9 @@ class Evaluator(Bolt):
         examined = self._core.cost().candidates
         self._context.count("cost", examined - self._examined)
         self._examined = examined
-        self._saw(int(objects.ts.max()))
         return found
 
-    def _saw(self, ts: int) -> None:
-        self._last_ts = ts if self._last_ts is None else max(ts, self._last_ts)
-
-    # --- lists -------------------------------------------------------------------------------------------------------
-
-    def _update_lists(self, objects: ObjectBatch, epoch: Epoch, emit: Emitter) -> None:
+    def _update_lists(self, answers: Answers, objects: ObjectBatch, epoch: Epoch, emit: Emitter) -> None:
         """Take objects in two steps: up to the last timestamp that is complete, after which lists are sent, and the rest.
 
         A list of time t states the result after all input up to t, and an epoch may end between two objects of one time.
@@ -232,58 +208,13 @@ class Evaluator(Bolt):
             objects = objects.take(np.argsort(objects.seq, kind="stable"))
         mark, before = epoch.watermark, self._watermark
         complete = np.full(len(objects), True) if epoch.final or mark is None else objects.ts < mark
-        self._change(self._take(objects if complete.all() else objects.take(np.flatnonzero(complete))))
-        if epoch.final or mark is None or before is None or mark > before:
-            # What was taken so far is older than the watermark, here and at all other evaluators.
-            if self._handover is not None:
-                self._settle(self._handover, epoch)
-            self._answer(mark, emit)
-            self._send_lists(emit)
-            self._expire(self._withheld, epoch, emit)
-        if not complete.all():
-            self._change(self._take(objects.take(np.flatnonzero(~complete))))
-
-    def _change(self, found: Found) -> None:
-        self._changed = np.union1d(self._changed, found.changed) if len(self._changed) else found.changed
-
-    def _answer(self, watermark: int | None, emit: Emitter) -> None:
-        """Answer what is due: all objects up to an instant are here once the watermark has passed it."""
-        if watermark is None or not len(self._instants):
-            return
-        numbers, instants = self._instants.due(watermark, self._withheld)
-        if len(numbers) and self._lists is not None:
-            emit.batch(self._lists.answer(numbers, instants), self.answers_on)
-
-    @property
-    def _withheld(self) -> Ints:
-        return _NONE if self._handover is None else self._handover.withheld
-
-    def _send_lists(self, emit: Emitter) -> None:
-        """Send the lists that have changed; one whose results are on their way is held back until they are here."""
-        if self._lists is None or not len(self._changed):
-            return
-        waits = np.isin(self._changed, self._withheld)
-        ready, self._changed = self._changed[~waits], self._changed[waits]
-        ready = ready[self._core.holds(ready)]
-        if len(ready):
-            emit.batch(self._stamped(self._lists.results(ready)), self.answers_on)
-        if self._handover is not None:
-            numbers, others = self._handover.replaced(ready)
-            if len(numbers):
-                emit.batch(_notes(numbers, self._last_ts, -1 - others), self.answers_on)
-
-    def _stamped(self, lists: RankedBatch) -> RankedBatch:
-        """Give lists the time of the last object that can have changed them."""
-        ts = np.full(len(lists), 0 if self._last_ts is None else self._last_ts, np.int64)
-        return RankedBatch(
-            lists.number, ts, lists.type, lists.k, lists.instant, lists.off, lists.seq, lists.ids, lists.value
-        )
-
-    def _settle(self, handover: Handover, epoch: Epoch) -> None:
-        """Speak again for queries whose results have come."""
-        speaking = handover.settle(None if epoch.final else epoch.number)
-        if len(speaking):
-            self._changed = np.union1d(self._changed, standing(self._core.queries(speaking)))
+        for place, part in enumerate((np.flatnonzero(complete), np.flatnonzero(~complete))):
+            taken = objects if len(part) == len(objects) else objects.take(part)
+            answers.change(self._take(taken), int(taken.ts.max()) if len(taken) else None)
+            if place == 0 and (epoch.final or mark is None or before is None or mark > before):
+                # What was taken so far is older than the watermark, here and at all other evaluators.
+                answers.send(epoch, self._handover, emit)
+                self._expire(_NONE if self._handover is None else self._handover.withheld, epoch, emit)
 
     # --- what comes and goes -----------------------------------------------------------------------------------------
 
@@ -296,16 +227,14 @@ class Evaluator(Bolt):
         ended, self._ended = ended[~waits], ended[waits]
         if not len(ended):
             return
+        spoken = ended
         if self._handover is not None:
             if self._handover.concerns(ended):
                 self._context.count("moment_ended_while_moving", 1)
-            left = np.isin(ended, self._handover.left)
+            spoken = np.setdiff1d(ended, self._handover.left)
             self._handover.forget(ended)
-            spoken = ended[~left]
-        else:
-            spoken = ended
-        if self._lists is not None and len(spoken):
-            emit.batch(_notes(spoken, self._last_ts, np.zeros(len(spoken), np.int64)), self.answers_on)
+        if self._answers is not None:
+            self._answers.end(spoken, emit)
         self._drop(ended, epoch, emit)
 
     def _drop(self, numbers: Ints, epoch: Epoch, emit: Emitter) -> None:
@@ -315,7 +244,8 @@ class Evaluator(Bolt):
         if self._counts_words:
             self._send_words(self._core.queries(numbers), self._context.index, -1, epoch, emit)
         self._core.remove(numbers)
-        self._instants.remove(numbers)
+        if self._answers is not None:
+            self._answers.instants.remove(numbers)
         for meetings in (self._meetings, self._next_meetings):
             if meetings is not None:
                 meetings.remove(numbers)
@@ -331,38 +261,21 @@ class Evaluator(Bolt):
                 self._next_meetings.add(queries, coming)
             self._context.count("queries_taken", len(queries))
             self._send_words(stale, self._context.index, -1, epoch, emit)
-        if self._lists is None:
+        if self._answers is None:
             return
+        lists = cast(ListCore, self._core)
         for batch in inputs.batches("bounds"):
             numbers, bounds = batch.column("number"), batch.column("bound")
-            held = self._core.holds(numbers)
-            self._lists.bind(numbers[held], bounds[held])
+            held = lists.holds(numbers)
+            lists.bind(numbers[held], bounds[held])
         for arrival in inputs.arrivals:
             if arrival.stream == "adoption":
+                assert self._schedule is not None
                 assert isinstance(arrival.batch, RankedBatch)
-                self._adopt(self._lists, handover, arrival.batch, arrival.task)
+                one_home = self._schedule.plan.single_home
+                if self._answers.adopt(handover, arrival.batch, arrival.task, one_home=one_home):
+                    self._context.count("moment_results_after_changes", 1)
         handover.arrived(epoch.number)
-
-    def _adopt(self, core: ListCore, handover: Handover, given: RankedBatch, giver: int) -> None:
-        """Take results over, and with them what the giver should have done still: withdraw lists, answer instants."""
-        assert self._schedule is not None
-        if (
-            not self._schedule.plan.single_home
-        ):  # else the list of a query's next home takes the place of the last one's
-            notes = given.k < 0
-            by = np.where(notes, -1 - given.k, giver).astype(np.int32)
-            handover.replace(given.number[~given.instant], by[~given.instant])
-        if given.instant.any():
-            late = given.take(np.flatnonzero(given.instant & self._core.holds(given.number)))
-            self._instants.catch_up(self._core.queries(late.number), late.ts)
-        lists = given.take(np.flatnonzero(~given.instant & (given.k > 0)))
-        if not len(lists):
-            return
-        self._saw(int(lists.ts.max()))
-        held = self._core.holds(lists.number)
-        if np.isin(lists.number[held], self._changed).any():
-            self._context.count("moment_results_after_changes", 1)
-        core.adopt(lists if held.all() else lists.take(np.flatnonzero(held)))
 
     def _follow(self, handover: Handover, orders: Sequence[TupleBatch], epoch: Epoch, emit: Emitter) -> None:
         assert self._schedule is not None
@@ -382,19 +295,14 @@ class Evaluator(Bolt):
 
     def _switch(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:
         """Put the next plan in force: what came early speaks from now on, what leaves is silent."""
-        late, at = self._instants.overdue(handover.leaving, self._watermark)
-        woken, results = handover.switch(self._core, self._lists, epoch.number, self._context.epoch_feedback)
+        lag = self._context.epoch_feedback
+        if self._answers is None:
+            handover.switch(self._core, None, epoch.number, lag)
+        else:
+            for taker, lists in self._answers.hand_over(handover, epoch.number, lag, self._watermark):
+                self._context.count("results_given", len(lists))
+                emit.direct(taker, lists, "adoption")
         self._meetings, self._next_meetings = self._next_meetings, None
-        self._instants.remove(handover.left)
-        self._instants.add(self._core.queries(woken), self._watermark)
-        for taker, lists in results:
-            self._context.count("results_given", len(lists))
-            numbers, others = handover.replaced(lists.number)
-            waits = np.isin(late, lists.number)
-            instants = _notes(late[waits], None, np.ones(int(waits.sum()), np.int64), at[waits])
-            withdrawn = _notes(numbers, self._last_ts, -1 - others)
-            emit.direct(taker, RankedBatch.concat([self._stamped(lists), withdrawn, instants]), "adoption")
-        self._changed = np.setdiff1d(self._changed, handover.left)
         self._ended = np.setdiff1d(self._ended, handover.left)
         self._core.reset_cost()
 
@@ -409,8 +317,9 @@ class Evaluator(Bolt):
         for taker, batch in handover.next_piece(self._core):
             self._context.count("queries_given", len(batch))
             emit.direct(taker, batch, "transfer")
-            if self._lists is not None:
-                emit.direct(taker, TupleBatch(BOUND_FIELDS, (batch.number, self._lists.bounds(batch.number))), "bounds")
+            if self._answers is not None:
+                bounds = cast(ListCore, self._core).bounds(batch.number)
+                emit.direct(taker, TupleBatch(BOUND_FIELDS, (batch.number, bounds)), "bounds")
             self._send_words(batch, taker, 1, epoch, emit)
         if (sent := handover.all_sent()) is not None:
             emit("sent", self._context.index, sent, stream="replies")
@@ -439,11 +348,9 @@ class Evaluator(Bolt):
         """Return queries, results and what is on its way elsewhere."""
         state: State = {
             "core": self._core.snapshot(),
-            "instants": self._instants.snapshot(),
+            "answers": None if self._answers is None else self._answers.snapshot(),
             "examined": self._examined,
-            "last_ts": self._last_ts,
             "watermark": self._watermark,
-            "changed": self._changed,
             "ended": self._ended,
             "meetings": None if self._meetings is None else self._meetings.snapshot(),
             "next_meetings": None if self._next_meetings is None else self._next_meetings.snapshot(),
@@ -460,9 +367,9 @@ class Evaluator(Bolt):
     def restore(self, state: State) -> None:
         """Take over a snapshot."""
         self._core.restore(state["core"])
-        self._instants.restore(state["instants"])
-        self._examined, self._last_ts, self._watermark = state["examined"], state["last_ts"], state["watermark"]
-        self._changed, self._ended = state["changed"], state["ended"]
+        if self._answers is not None:
+            self._answers.restore(state["answers"])
+        self._examined, self._watermark, self._ended = state["examined"], state["watermark"], state["ended"]
         if self._handover is not None and self._schedule is not None and self._reporter is not None:
             if state["moving"] is not None:
                 self._schedule.restore(state["moving"]["schedule"])
@@ -490,17 +397,3 @@ class Evaluator(Bolt):
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
         """Give each evaluator the queries and results that are its own from now on; nothing is under way any more."""
         return divided_states(cls.core_class, states, division) if division.replanned else list(states)
-
-
-def _notes(numbers: Ints, ts: int | None, k: NDArray[np.integer], at: Ints | None = None) -> RankedBatch:
-    """Return lists without items, which say something of a query.
-
-    With k = 0: it has ended. With k < 0: the list of evaluator -1 - k is part of another's now. With an instant: it is not
-    answered yet.
-    """
-    count = len(numbers)
-    return RankedBatch(
-        number=numbers, ts=np.full(count, ts or 0, np.int64) if at is None else at, type=np.zeros(count, np.uint8),
-        k=k.astype(np.int32), instant=np.full(count, at is not None), off=np.zeros(count + 1, np.int32), seq=_NONE,
-        ids=RankedBatch.empty().ids, value=np.empty(0),
-    )  # fmt: skip

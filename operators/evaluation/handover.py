@@ -9,6 +9,7 @@ in pieces.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from partitioners.columns import Csr, Workers
 from streams.batches import QueryBatch, RankedBatch
 from streams.columns import Ints
 
-__all__ = ["Handover"]
+__all__ = ["Handover", "moving_problems"]
 
 #: So many of the queries held are looked through in an epoch: a fraction of what matching costs.
 LOOKED_THROUGH = 131_072
@@ -59,7 +60,8 @@ class Handover:
     """What one evaluator gives, takes and drops.
 
     Attributes:
-        given: results that were sent and may not have arrived yet: with another parallelism they are divided from here.
+        given: results, with what belongs to them, that may not have arrived yet: with another parallelism they are divided
+            from here.
         left: queries that have moved away and are still held.
     """
 
@@ -196,7 +198,6 @@ class Handover:
         if lists is not None:
             takers = np.unique(adopter[adopter >= 0]).tolist()
             sent += [(taker, lists.results(leaving[adopter == taker])) for taker in takers]
-            self.given = RankedBatch.concat([RankedBatch.empty(), *(batch for _, batch in sent)])
             unsettled = np.unique(np.concatenate([_NONE, *here.unsettled]))
             # Some of the switch before may wait still, where time has not moved since.
             waiting = [(due, np.setdiff1d(numbers, leaving)) for due, numbers in self._waiting]
@@ -295,3 +296,26 @@ class Handover:
         self._waiting = [(due, numbers) for due, numbers in state["waiting"]]
         self._replaced = state["replaced"][0], state["replaced"][1]
         self.given, self.left = state["given"], state["left"]
+
+
+def moving_problems(component: Any, core: type[Any]) -> Iterator[tuple[str, str]]:
+    """Yield what would keep the queries of an evaluator from moving, though it follows a balancer."""
+    read = {item.stream for item in component.inputs}
+    if "orders" not in read:
+        return
+    wanted = ["transfer"]
+    if core.remembers:
+        wanted.append("adoption")
+        if not hasattr(core, "adopt"):
+            yield (
+                "operator",
+                f"the results of its queries cannot move, because {core.__name__} has no method 'adopt'; give "
+                "it one, or leave the balancer out",
+            )
+    for stream in wanted:
+        if stream not in read:
+            yield (
+                "inputs",
+                f"it follows a balancer, but does not read its own stream '{stream}'; add {{ component = "
+                f"'{component.name}', stream = '{stream}', grouping = 'direct', feedback = true }}",
+            )

@@ -1,0 +1,149 @@
+"""The lists of one evaluator: which have changed, which may be sent, what is due when, and what moves with a query."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.evaluation.core import Found, ListCore
+from operators.evaluation.division import standing
+from operators.evaluation.handover import Handover
+from operators.evaluation.instants import Instants
+from operators.operator import Emitter, Epoch
+from streams.batches import QueryBatch, RankedBatch
+from streams.columns import Ints
+
+__all__ = ["Answers"]
+
+_NONE: Ints = np.empty(0, np.int64)
+
+
+class Answers:
+    """What an evaluator whose results are lists sends to the merger, on one stream.
+
+    Attributes:
+        changed: standing queries whose list has changed since it was sent.
+        last_ts: the time of the last object that can have changed a list; None before the first.
+    """
+
+    def __init__(self, core: ListCore, stream: str) -> None:
+        self._core, self._stream = core, stream
+        self.instants = Instants()
+        self.changed: Ints = _NONE
+        self.last_ts: int | None = None
+
+    def change(self, found: Found, ts: int | None) -> None:
+        """Note what objects up to a time have brought."""
+        self.changed = np.union1d(self.changed, found.changed) if len(self.changed) else found.changed
+        self._saw(ts)
+
+    def _saw(self, ts: int | None) -> None:
+        if ts is not None:
+            self.last_ts = ts if self.last_ts is None else max(ts, self.last_ts)
+
+    # --- what is sent ------------------------------------------------------------------------------------------------
+
+    def send(self, epoch: Epoch, handover: Handover | None, emit: Emitter) -> None:
+        """Send answers that are due and lists that have changed; those whose results are on their way are held back."""
+        if handover is not None:
+            speaking = handover.settle(None if epoch.final else epoch.number)
+            if len(speaking):
+                self.changed = np.union1d(self.changed, standing(self._core.queries(speaking)))
+        withheld = _NONE if handover is None else handover.withheld
+        self._answer(epoch.watermark, withheld, emit)
+        waits = np.isin(self.changed, withheld)
+        ready, self.changed = self.changed[~waits], self.changed[waits]
+        ready = ready[self._core.holds(ready)]
+        if len(ready):
+            emit.batch(self._stamped(self._core.results(ready)), self._stream)
+        if handover is not None:
+            numbers, others = handover.replaced(ready)
+            if len(numbers):
+                emit.batch(_notes(numbers, self.last_ts, -1 - others), self._stream)
+
+    def _answer(self, watermark: int | None, withheld: Ints, emit: Emitter) -> None:
+        """Answer what is due: all objects up to an instant are here once the watermark has passed it."""
+        if watermark is not None and len(self.instants):
+            numbers, instants = self.instants.due(watermark, withheld)
+            if len(numbers):
+                emit.batch(self._core.answer(numbers, instants), self._stream)
+
+    def _stamped(self, lists: RankedBatch) -> RankedBatch:
+        """Give lists the time of the last object that can have changed them."""
+        ts = np.full(len(lists), 0 if self.last_ts is None else self.last_ts, np.int64)
+        return RankedBatch(
+            lists.number, ts, lists.type, lists.k, lists.instant, lists.off, lists.seq, lists.ids, lists.value
+        )
+
+    def end(self, numbers: Ints, emit: Emitter) -> None:
+        """Say that queries have ended."""
+        if len(numbers):
+            emit.batch(_notes(numbers, self.last_ts, np.zeros(len(numbers), np.int64)), self._stream)
+
+    # --- what moves --------------------------------------------------------------------------------------------------
+
+    def hand_over(
+        self, handover: Handover, epoch: int, lag: int, watermark: int | None
+    ) -> list[tuple[int, RankedBatch]]:
+        """Put the next plan in force; return what to send to whom: lists, and what this evaluator should have done still.
+
+        Queries that came early are answered from the watermark on: until there, others have answered.
+        """
+        late, at = self.instants.overdue(handover.leaving, watermark)
+        woken, results = handover.switch(self._core, self._core, epoch, lag)
+        self.instants.remove(handover.left)
+        self.instants.add(self._core.queries(woken), watermark)
+        self.changed = np.setdiff1d(self.changed, handover.left)
+        sent = []
+        for taker, lists in results:
+            numbers, others = handover.replaced(lists.number)
+            waits = np.isin(late, lists.number)
+            instants = _notes(late[waits], None, np.ones(int(waits.sum()), np.int64), at[waits])
+            withdrawn = _notes(numbers, self.last_ts, -1 - others)
+            sent.append((taker, RankedBatch.concat([self._stamped(lists), withdrawn, instants])))
+        handover.given = RankedBatch.concat([RankedBatch.empty(), *(batch for _, batch in sent)])
+        return sent
+
+    def adopt(self, handover: Handover, given: RankedBatch, giver: int, *, one_home: bool) -> bool:
+        """Take results over, and with them what the giver should have done still; return whether lists had changed here.
+
+        Where a query has one home, the list of its next home takes the place of the last one's by itself.
+        """
+        if not one_home:
+            by = np.where(given.k < 0, -1 - given.k, giver).astype(np.int32)
+            handover.replace(given.number[~given.instant], by[~given.instant])
+        if given.instant.any():
+            late = given.take(np.flatnonzero(given.instant & self._core.holds(given.number)))
+            self.instants.catch_up(self._core.queries(late.number), late.ts)
+        lists = given.take(np.flatnonzero(~given.instant & (given.k > 0)))
+        if not len(lists):
+            return False
+        self._saw(int(lists.ts.max()))
+        held = self._core.holds(lists.number)
+        self._core.adopt(lists if held.all() else lists.take(np.flatnonzero(held)))
+        return bool(np.isin(lists.number[held], self.changed).any())
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    def register(self, queries: QueryBatch) -> None:
+        """Note when registrations are due."""
+        self.instants.add(queries, None)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is to be sent."""
+        return {"instants": self.instants.snapshot(), "changed": self.changed, "last_ts": self.last_ts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self.instants.restore(state["instants"])
+        self.changed, self.last_ts = state["changed"], state["last_ts"]
+
+
+def _notes(numbers: Ints, ts: int | None, k: NDArray[np.integer], at: Ints | None = None) -> RankedBatch:
+    """Return lists without items, which say something of a query (`RankedBatch`); with an instant: it is not answered yet."""
+    count = len(numbers)
+    return RankedBatch(
+        number=numbers, ts=np.full(count, ts or 0, np.int64) if at is None else at, type=np.zeros(count, np.uint8),
+        k=k.astype(np.int32), instant=np.full(count, at is not None), off=np.zeros(count + 1, np.int32), seq=_NONE,
+        ids=RankedBatch.empty().ids, value=np.empty(0),
+    )  # fmt: skip

@@ -1,0 +1,87 @@
+"""Rows over columns: what all batches can do, whatever columns they have."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.columns import Ids, csr_concat, csr_slice, csr_take
+
+__all__ = ["RowColumns", "plain_columns"]
+
+_PLAIN: dict[type[Any], tuple[str, ...]] = {}
+
+
+def plain_columns(cls: type[Any]) -> tuple[str, ...]:
+    """Return the columns of a batch that have one value a row; remembered, as every message asks."""
+    if cls not in _PLAIN:
+        ragged = {name for off, values in cls.RAGGED for name in (off, *values)}
+        _PLAIN[cls] = tuple(f.name for f in fields(cls) if f.name not in ragged)
+    return _PLAIN[cls]
+
+
+class RowColumns:
+    """Row operations over dataclass fields; `RAGGED` names the ragged columns of a class as (offsets, values)."""
+
+    __slots__ = ()
+    RAGGED: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __len__(self) -> int:
+        return len(getattr(self, plain_columns(type(self))[0]))
+
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Return a batch of these rows, in this order."""
+        made: dict[str, Any] = {}
+        for name in plain_columns(type(self)):
+            column = getattr(self, name)
+            made[name] = column.take(rows) if isinstance(column, Ids) else column.take(rows, axis=0)
+        for off_name, value_names in self.RAGGED:
+            off = getattr(self, off_name)
+            for name in value_names:
+                values = getattr(self, name)
+                if isinstance(values, Ids):
+                    made[off_name], places = csr_take(off, np.arange(len(values)), rows)
+                    made[name] = values.take(places)
+                else:
+                    made[off_name], made[name] = csr_take(off, values, rows)
+        return type(self)(**made)
+
+    def slice(self, start: int, stop: int) -> Self:
+        """Return rows start to stop (as Python slices them) without copying."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        stop = max(start, stop)
+        made: dict[str, Any] = {}
+        for name in plain_columns(type(self)):
+            column = getattr(self, name)
+            made[name] = column.slice(start, stop) if isinstance(column, Ids) else column[start:stop]
+        for off_name, value_names in self.RAGGED:
+            off = getattr(self, off_name)
+            for name in value_names:
+                values = getattr(self, name)
+                if isinstance(values, Ids):
+                    made[off_name] = off[start : stop + 1] - off[start]
+                    made[name] = values.slice(int(off[start]), int(off[stop]))
+                else:
+                    made[off_name], made[name] = csr_slice(off, values, start, stop)
+        return type(self)(**made)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """Put batches one after the other; there must be at least one."""
+        parts = [part for part in parts if len(part)] or list(parts[:1])
+        if len(parts) == 1:
+            return parts[0]
+        first = parts[0]
+
+        def joined(columns: list[Any]) -> Any:
+            return Ids.concat(columns) if isinstance(columns[0], Ids) else np.concatenate(columns)
+
+        made = {name: joined([getattr(part, name) for part in parts]) for name in plain_columns(cls)}
+        for off_name, value_names in first.RAGGED:
+            offsets = [getattr(part, off_name) for part in parts]
+            made[off_name], _ = csr_concat([(off, np.empty(0, np.int8)) for off in offsets])
+            for name in value_names:
+                made[name] = joined([getattr(part, name) for part in parts])
+        return cls(**made)
