@@ -30,6 +30,9 @@ class RandomSettings:
     units: float = 0.2
 
     def __post_init__(self) -> None:
+        for name in ("seed", "operations"):
+            if getattr(self, name) < 0:
+                raise DeclarationError(f"{name} = {getattr(self, name)}, expected 0 or more", (name,))
         if not 0.0 <= self.units <= 1.0:
             raise DeclarationError(f"units = {self.units}, expected a share from 0 to 1", ("units",))
 
