@@ -4,17 +4,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from operators.balancing.registry import policy_of
-from operators.balancing.tornado import BorderShift, SplitMerge, SplitOff, apply, shift_position
+from operators.balancing.tornado import BorderShift, SplitMerge, SplitOff, apply, decide, shift_position
+from operators.balancing.tornado.cells import decide_centralised
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.random_moves import decide_at_random
-from operators.balancing.tornado.settings import TornadoSettings
 from operators.balancing.tornado.summaries import summarize
+from operators.balancing.tornado.tornado_paper import decide_as_paper
 from operators.indexes import Load
 from partitioners import FineGrid, GridPlan
 from streams.geometry import Rect
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
+
+#: How the policies of Tornado choose operations, before these become a change of the plan.
+OPERATIONS = {"tornado": decide, "tornado-paper": decide_as_paper, "tornado-centralised": decide_centralised}
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,12 @@ def one_partition(columns, rows, workers):
 def random_plan(seed, columns, rows, workers, operations):
     """Return a tiling that came of random operations: not only of cuts from side to side."""
     plan = replace(one_partition(columns, rows, workers), part_worker=np.array([seed % workers], np.int32))
-    return apply(plan, decide_at_random([], plan, TornadoSettings(seed=seed, operations=operations)))
+    return apply(plan, decide_at_random(plan, seed, operations))
 
 
 def next_plan(field, plan, name, settings):
     """Decide once on what is counted under a plan; return the operations and the plan after them."""
-    operations = policy_of(name).decide(field.summaries(plan, settings.knots), plan, settings)
+    operations = OPERATIONS[name](field.summaries(plan, settings.knots), plan, settings)
     boxes, costs = Partitions.of(plan).boxes, field.costs(plan)
     asked = [o for o in operations if isinstance(o, BorderShift) and o.position is None]
     positions = {

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.batches import AnswerBatch, MatchBatch, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, tuple_rows
+from streams.batches import (
+    AnswerBatch,
+    HitBatch,
+    MatchBatch,
+    ObjectBatch,
+    QueryBatch,
+    RankedBatch,
+    RejectBatch,
+    TupleBatch,
+    tuple_rows,
+)
 from streams.codec import VERSION, decode, encode, size_of
 from streams.columns import Ids
 from streams.errors import CodecError
@@ -79,6 +89,27 @@ def draw_matches(data, rows):
     return MatchBatch(draw_ids(data, rows), draw_array(data, rows, int64, np.int64), draw_ids(data, rows))
 
 
+def draw_hits(data, rows):
+    """Return a batch of hits with drawn columns."""
+    off = draw_off(data, rows)
+    return HitBatch(
+        draw_array(data, rows, int64, np.int64), draw_array(data, rows, int64, np.int64), draw_ids(data, rows), off,
+        draw_array(data, int(off[-1]), int64, np.int64),
+    )  # fmt: skip
+
+
+def draw_rankings(data, rows):
+    """Return a batch of lists with drawn columns."""
+    off = draw_off(data, rows)
+    items = int(off[-1])
+    return RankedBatch(
+        draw_array(data, rows, int64, np.int64), draw_array(data, rows, int64, np.int64),
+        draw_array(data, rows, st.integers(0, 3), np.uint8), draw_array(data, rows, st.integers(-9, 99), np.int32),
+        draw_array(data, rows, st.booleans(), np.bool_), off, draw_array(data, items, int64, np.int64),
+        draw_ids(data, items), draw_array(data, items, floats, np.float64),
+    )  # fmt: skip
+
+
 def draw_rejects(data, rows):
     """Return a batch of rejects with drawn columns."""
     reasons = data.draw(st.lists(st.text(max_size=9), min_size=rows, max_size=rows))
@@ -91,7 +122,7 @@ def draw_tuples(data, rows):
     return TupleBatch.of(("a", "b", "c", "d", "e"), data.draw(st.lists(row, min_size=rows, max_size=rows)))
 
 
-BATCHES = (draw_objects, draw_queries, draw_answers, draw_matches, draw_rejects, draw_tuples)
+BATCHES = (draw_objects, draw_queries, draw_answers, draw_matches, draw_hits, draw_rankings, draw_rejects, draw_tuples)
 
 
 def parts_of(data):

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import operators.sinks.query_ids
-from benchmarks.synthetic_stream import registrations
 from operators.sinks.query_ids import QueryIds, _Part
 from streams.columns import Ids
 
@@ -16,9 +15,8 @@ NUMBERS = st.lists(st.integers(-(2**40), 2**40) | st.integers(-20, 300), unique=
 
 
 def batch(numbers):
-    count = len(numbers)
     column = np.array(numbers, np.int64)
-    return registrations(column, np.zeros((count, 4)), np.zeros(count + 1, np.int32), np.empty(0, np.int64))
+    return column, Ids("int", column)
 
 
 @settings(max_examples=200)
@@ -39,7 +37,7 @@ def test_query_ids_are_those_of_a_dict(rounds, smallest):
         held, known = QueryIds(), {}
         for numbers, random in rounds:
             fresh = [n for n in numbers if n not in known]
-            held.add(batch(fresh))
+            held.add(*batch(fresh))
             known |= {n: n for n in fresh}
             gone = [n for n in sorted(known) if random.random() < 0.2]
             held.remove(np.array(gone, np.int64))
@@ -60,10 +58,10 @@ def test_query_ids_are_those_of_a_dict(rounds, smallest):
 def test_query_that_comes_back_before_anything_is_cleared_up_has_its_identifier():
     """Removed and added again, as a query that moves there and back: the old removal does not touch it."""
     held = QueryIds()
-    held.add(batch([1, 2, 3]))
+    held.add(*batch([1, 2, 3]))
     for number in (3, 1, 2):
         held.remove(np.array([number]))
-        held.add(batch([number]))
+        held.add(*batch([number]))
         assert len(held) == 3
         assert held.of(np.array([3, 1, 2])).to_list() == [3, 1, 2]
     assert held.snapshot()["numbers"].tolist() == [1, 2, 3]
@@ -73,6 +71,6 @@ def test_removed_queries_give_their_memory_back(monkeypatch):
     """When most of what is held is dead it goes, without a snapshot."""
     monkeypatch.setattr(operators.sinks.query_ids, "SMALLEST_MERGE", 10)
     held = QueryIds()
-    held.add(batch(list(range(100))))
+    held.add(*batch(list(range(100))))
     held.remove(np.arange(80))
     assert sum(len(part.numbers) for part in held._parts) == len(held) == 20

@@ -3,9 +3,8 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rebalancing_model import moved_boxes, next_plan, random_field, random_plan
+from rebalancing_model import OPERATIONS, moved_boxes, next_plan, random_field, random_plan
 
-from operators.balancing.registry import policy_of
 from operators.balancing.tornado import (
     BorderShift,
     CellStatistics,
@@ -21,7 +20,7 @@ from operators.balancing.tornado.estimates import FieldEstimate
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.plan_changes import changed
 from operators.balancing.tornado.proposals import Draft, proposals
-from operators.balancing.tornado.random_moves import valid_operations
+from operators.balancing.tornado.random_moves import decide_at_random, valid_operations
 from operators.balancing.tornado.settings import TornadoSettings
 from partitioners.grids.adjacency import Adjacency, Side, neighbours_of
 
@@ -231,7 +230,7 @@ def test_decisions_of_the_paper_involve_nobody_twice(world, limit):
     """With several operations a round, no worker is in two of them, and all can be applied in any order."""
     field, plan = world
     how = TornadoSettings(beta=0.1, threshold=1.0, operations=limit)
-    operations = policy_of("tornado-paper").decide(field.summaries(plan), plan, how)
+    operations = OPERATIONS["tornado-paper"](field.summaries(plan), plan, how)
     assert len(operations) <= limit
     involved = [worker for operation in operations for worker in operation.workers]
     assert len(involved) == len(set(involved))
@@ -247,17 +246,16 @@ def test_decisions_are_the_same_from_cells(world):
     boxes = Partitions.of(plan).boxes
     cells = [CellStatistics.of_load(field.load(boxes[worker]), plan, worker) for worker in sorted(boxes)]
     assert [c.summary(plan, 7) for c in cells] == field.summaries(plan, 7)
-    expected = policy_of("tornado").decide(field.summaries(plan), plan, EAGER)
-    assert policy_of("tornado-centralised").decide(cells, plan, EAGER) == expected
+    expected = OPERATIONS["tornado"](field.summaries(plan), plan, EAGER)
+    assert OPERATIONS["tornado-centralised"](cells, plan, EAGER) == expected
 
 
 @given(worlds(), st.integers(0, 10**6), st.integers(1, 8))
 def test_random_moves_are_valid_and_repeatable(world, seed, count):
     """Any number of random operations gives a plan that covers the space, the same for the same seed."""
     _, plan = world
-    how = TornadoSettings(seed=seed, operations=count)
-    operations = policy_of("random").decide([], plan, how)
-    assert operations == policy_of("random").decide([], plan, how)
+    operations = decide_at_random(plan, seed, count)
+    assert operations == decide_at_random(plan, seed, count)
     assert bool(operations) == bool(
         valid_operations(Partitions.of(plan).boxes, Partitions.of(plan).idle, np.random.default_rng(0))
     )
@@ -270,7 +268,7 @@ def test_random_moves_are_valid_and_repeatable(world, seed, count):
 def test_moves_are_the_cells_that_change_hands(world, seed):
     """Every cell with another worker is in exactly one move, with its giver and its taker; no other cell is."""
     _, plan = world
-    new = apply(plan, policy_of("random").decide([], plan, TornadoSettings(seed=seed, operations=5)))
+    new = apply(plan, decide_at_random(plan, seed, 5))
     owners, covered = _owners(plan).copy(), np.zeros((plan.rows, plan.columns), int)
     for giver, taker, (x0, y0, x1, y1) in moves(plan, new):
         part = (slice(y0, y1 + 1), slice(x0, x1 + 1))
@@ -286,8 +284,8 @@ def test_moves_are_the_cells_that_change_hands(world, seed):
 def test_partitions_keep_their_numbers(world, seed):
     """A worker that has a partition before and after has the same one."""
     _, plan = world
-    new = apply(plan, policy_of("random").decide([], plan, TornadoSettings(seed=seed, operations=1)))
+    new = apply(plan, decide_at_random(plan, seed, 1))
     before, after = Partitions.of(plan).numbers, Partitions.of(new).numbers
     freed = {int(w) for w in before if before[w] != after.get(w)}
-    (operation,) = policy_of("random").decide([], plan, TornadoSettings(seed=seed, operations=1)) or (None,)
+    (operation,) = decide_at_random(plan, seed, 1) or (None,)
     assert freed <= ({operation.freed} if isinstance(operation, SplitMerge) else set())

@@ -5,9 +5,11 @@ import pytest
 
 from streams.batches import (
     AnswerBatch,
+    HitBatch,
     MatchBatch,
     ObjectBatch,
     QueryBatch,
+    RankedBatch,
     RejectBatch,
     TupleBatch,
     batch_fields,
@@ -33,7 +35,23 @@ def answers():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("make", [objects, answers])
+def hits():
+    """Return three objects that two, no and one queries match."""
+    return HitBatch(
+        np.array([4, 5, 6]), np.array([1, 1, 2]), Ids.of(["a", 7, "c"]), np.array([0, 2, 2, 3], np.int32), np.array([9, 8, 9])
+    )  # fmt: skip
+
+
+def rankings():
+    """Return three lists of one, no and two items, the last of an instant."""
+    return RankedBatch(
+        number=np.array([7, 8, 9]), ts=np.array([1, 2, 3]), type=np.array([1, 2, 3], np.uint8),
+        k=np.array([1, -2, 5], np.int32), instant=np.array([False, False, True]), off=np.array([0, 1, 1, 3], np.int32),
+        seq=np.array([4, 6, 5]), ids=Ids.of(["a", 7, "c"]), value=np.array([0.5, 1.5, 2.5]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [objects, answers, hits, rankings])
 def test_batches_take_slice_and_concat_are_those_of_rows(make):
     """What is done to a batch is done to its rows, ragged columns included."""
     batch = make()
@@ -52,13 +70,21 @@ def test_batches_concat_of_one_is_that_one():
     assert len(ObjectBatch.concat([ObjectBatch.empty()])) == 0
 
 
-@pytest.mark.parametrize("cls", [ObjectBatch, QueryBatch, MatchBatch])
+@pytest.mark.parametrize("cls", [ObjectBatch, QueryBatch, MatchBatch, HitBatch, RankedBatch])
 def test_empty_batches_join_with_others(cls):
     """An empty batch has all columns, of the types that others have."""
     empty = cls.empty()
     assert len(empty) == 0
     assert tuple_rows(empty) == (batch_fields(cls), [])
     assert len(cls.concat([empty, empty]).take(np.empty(0, np.int64))) == 0
+
+
+def test_batches_of_results_count_what_users_count():
+    """A match is a pair of query and object, an answer is a list; rows of items name their list."""
+    assert (hits().results, len(hits())) == (3, 3)
+    assert hits().take(np.array([0])).results == 2
+    assert (rankings().results, len(rankings().seq)) == (3, 3)
+    assert rankings().row.tolist() == [0, 2, 2]
 
 
 def test_slices_share_memory():

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
-from rebalancing_model import SPACE, Field, one_partition
+from rebalancing_model import OPERATIONS, SPACE, Field, one_partition
 
+from operators.balancing.policy import View
+from operators.balancing.random_policy import RandomSettings
 from operators.balancing.registry import POLICIES, policy_of
+from operators.balancing.statistics import STATISTICS
 from operators.balancing.tornado import (
     BandSums,
     BorderShift,
@@ -21,6 +24,7 @@ from operators.balancing.tornado import (
     summarize,
 )
 from operators.balancing.tornado.partitions import Partitions
+from operators.balancing.tornado.random_moves import decide_at_random
 from operators.balancing.tornado.settings import TornadoSettings
 from operators.balancing.tornado.summaries import best_split, summary_of
 from partitioners import FineGrid, GridPlan
@@ -94,9 +98,7 @@ def test_figure_4_is_what_the_paper_decides(figure_4):
     """X is dear, Y and Z are cheap: they merge, C_r and C_t as in Equations 4 and 5."""
     cost = np.array([[1, 1, 0, 1], [0, 0, 0, 0], [5, 0, 0, 4], [4, 0, 0, 6]])
     queries = np.array([[0, 2, 0, 2], [3, 3, 3, 3], [2, 3, 3, 3], [0, 0, 1, 1], [1, 0, 1, 0], [2, 0, 2, 0]])
-    found = policy_of("tornado-paper").decide(
-        Field(cost, queries).summaries(figure_4), figure_4, TornadoSettings(beta=0.5)
-    )
+    found = OPERATIONS["tornado-paper"](Field(cost, queries).summaries(figure_4), figure_4, TornadoSettings(beta=0.5))
     split = Split(0, 0, 9, 10, 1, 2)
     assert found == (SplitMerge(0, split, True, 2, 1, 2, 19.0 - 10.0, 0.5 * (1 + 1)),)
 
@@ -160,7 +162,7 @@ def test_decisions_wait_for_enough_to_judge_by():
     plan = _plan([(0, 0, 1, 0), (2, 0, 3, 0)], 4, 1)
     summaries = field.summaries(plan)
     for name in ("tornado", "tornado-paper"):
-        act = policy_of(name).decide
+        act = OPERATIONS[name]
         assert act(summaries, plan, TornadoSettings(beta=0.0)) != ()
         assert act(summaries, plan, TornadoSettings(beta=0.0, threshold=1.6)) == ()
         assert act(summaries, plan, TornadoSettings(beta=0.0, minimal_cost=9)) == ()
@@ -174,10 +176,10 @@ def test_nothing_counted_is_nothing_to_do():
     cells = [CellStatistics.of_load(field.load(box), plan, worker) for worker, box in _boxes(plan).items()]
     eager = TornadoSettings(beta=0.0, threshold=1.0, minimal_cost=0, gain=0.0)
     for name, statistics in (("tornado", field.summaries(plan)), ("tornado-paper", field.summaries(plan))):
-        assert policy_of(name).decide(statistics, plan, eager) == ()
-    assert policy_of("tornado-centralised").decide(cells, plan, eager) == ()
-    assert policy_of("none").decide([], plan, eager) == ()
-    assert policy_of("random").decide([], plan, eager) != ()
+        assert OPERATIONS[name](statistics, plan, eager) == ()
+    assert OPERATIONS["tornado-centralised"](cells, plan, eager) == ()
+    assert policy_of("none").decide(View(plan, [], None)) == (None, None)
+    assert decide_at_random(plan, 0) != ()
 
 
 def test_statistics_of_another_plan_are_refused():
@@ -253,10 +255,12 @@ def test_settings_out_of_range_are_refused():
         ("minimal_cost", -1),
         ("gain", 2.0),
         ("knots", 10**6),
-        ("seed", -1),
     ):
         with pytest.raises(DeclarationError, match=name):
             TornadoSettings(**{name: value})
+    for name, value in (("seed", -1), ("operations", -1), ("units", 1.5)):
+        with pytest.raises(DeclarationError, match=name):
+            RandomSettings(**{name: value})
     plan = one_partition(2, 1, 1)
     sums = BandSums.of_load(Field(np.ones((1, 2), np.int64), NO_QUERIES).load((0, 0, 1, 0)), (0, 0, 1, 0))
     with pytest.raises(DeclarationError, match="knots"):
@@ -267,7 +271,7 @@ def test_policies_are_found_by_name():
     """Each is registered under its own name; a typo is answered with the nearest."""
     assert all(policy_of(name).name == name for name in POLICIES)
     assert {"tornado", "tornado-paper", "tornado-centralised", "random", "none"} <= set(POLICIES)
-    assert all(policy.statistics in ("summaries", "cells", "none") for policy in POLICIES.values())
+    assert all(policy.statistics in STATISTICS for policy in POLICIES.values())
     with pytest.raises(
         DeclarationError, match=r"unknown rebalancing policy 'tornado-centralized' \(did you mean 'torn"
     ):
