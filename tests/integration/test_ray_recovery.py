@@ -4,10 +4,12 @@ import os
 import signal
 from dataclasses import replace
 from itertools import count
+from typing import ClassVar
 
 import pytest
 import structlog
 from adaptive_inputs import adaptive_topology
+from latest_queries import latest_topology, write_latest_inputs, wrong_lines
 from range_inputs import lines_of, write_inputs
 
 from streams.comparison import compare
@@ -68,6 +70,41 @@ def test_killed_workers_cost_nothing_but_time(tmp_path, sabotage):
     tasks = ("objects[0]", "router[1]", "evaluator[2]", "balancer[0]", "sink[0]")
     sabotage(*((11 + 9 * number, task, signal.SIGKILL) for number, task in enumerate(tasks)))
     assert_exact_with(adaptive(tmp_path, workers=100), len(tasks))
+
+
+class Interceptor(driver.RayRuntime):
+    """Kills, while an evaluator's results are on their way to others, its worker; later the other evaluators'."""
+
+    struck: ClassVar = []
+
+    def __init__(self, *args, on_report, **kwargs):
+        super().__init__(*args, on_report=self._heard, **kwargs)
+        self.heard = on_report
+
+    def _heard(self, report):
+        self.heard(report)
+        due = (10, 25)
+        if report.counts.get("results_given") and len(self.struck) < len(due) and report.epoch >= due[len(self.struck)]:
+            evaluators = [task.id for task in self.wiring.tasks if task.component == "evaluator"]
+            lost = [task for task in evaluators if (task == report.task) == (not self.struck)]
+            self.struck.append(lost)
+            for worker in {self._fleet.placement.worker_of[task] for task in lost}:
+                os.kill(self._fleet._pids[worker][1], signal.SIGKILL)
+
+
+def test_results_on_their_way_outlive_the_workers_that_give_and_adopt_them(tmp_path, monkeypatch):
+    """Evaluators with memory, whose queries move with their results all the time: no list is lost, stale or there twice."""
+    monkeypatch.setattr(Interceptor, "struck", [])
+    monkeypatch.setattr("topology.ray_runtime.RayRuntime", Interceptor)
+    topology = latest_topology(
+        *write_latest_inputs(tmp_path, 21, objects=500, queries=150, last_ts=90), tick=2, piece=20, mergers=2,
+        epoch={"objects": 10, "queries": 100}, balancer={"seed": 3}, max_pending=4,
+        checkpoint={"directory": str(tmp_path / "checkpoints"), "epochs": 7}, ray={"workers": 4, "silent_seconds": 1.0},
+    )  # fmt: skip
+    outcome = run(topology, runtime="ray")
+    assert len(Interceptor.struck) == outcome.summary["restarts"] == 2
+    assert outcome.summary["objects"] == 500
+    assert not wrong_lines(topology, outcome.collected)
 
 
 def test_several_workers_that_die_at_once_are_one_restart(tmp_path, sabotage):

@@ -113,6 +113,11 @@ def _write_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def _begin(topology: Topology) -> None:
+    settings = topology.settings
+    log.info("run_started", topology=settings.name, runtime=settings.runtime, tasks=len(wire(topology).tasks))
+
+
 def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, results: str | None) -> None:
     if path is not None:
         path.write_text(json.dumps(summary, indent=2) + "\n", "utf-8")
@@ -142,12 +147,7 @@ def run(
         amended = _amend(declared, results, rejects, summary)
     if show:
         amended = with_listener(amended, "showcase", "sample", size=show)
-    log.info(
-        "run_started",
-        topology=declared.settings.name,
-        runtime=declared.settings.runtime,
-        tasks=len(wire(amended).tasks),
-    )
+    _begin(amended)
     with naming_file(topology), stop_on_interrupt() as should_stop, progress_line() as progress:
         outcome = run_topology(
             amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume
@@ -186,6 +186,7 @@ def verify(
         amended = _amend(declared, results, rejects, summary)
     if results is None and any(c.options.get("path") == "-" for c in amended.components):
         raise DeclarationError("verify prints its findings on standard output; give --results a file")
+    _begin(amended)
     with naming_file(topology), stop_on_interrupt() as should_stop, progress_line() as progress:
         outcome, comparison = verified_run(
             amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop

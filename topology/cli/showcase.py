@@ -34,10 +34,9 @@ def print_alerts(console: Console, topology: Topology, sample: Iterable[Batch]) 
     console.print("Some of the alerts", style="bold")
     for ts, query, thing in matches:
         when = datetime.fromtimestamp(ts / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-        console.print(f"  {when}  {texts.get(str(thing), thing)}", highlight=False, markup=False)
-        console.print(
-            f"{'':20}for {query}: {_question(asked.get(str(query)))}", style="dim", highlight=False, markup=False
-        )
+        asks = f"{'':20}for {query}: {_question(asked.get(str(query)))}"
+        console.print(f"  {when}  {texts.get(str(thing), thing)}", highlight=False, markup=False, soft_wrap=True)
+        console.print(asks, style="dim", highlight=False, markup=False, soft_wrap=True)
     console.print()
 
 
