@@ -16,9 +16,11 @@ from partitioners.columns import Csr
 from partitioners.plans.meeting import route_objects, route_queries, united
 from partitioners.plans.plan import Plan, pack, unpack
 from partitioners.plans.plan_change import changed, unpack_change
+from partitioners.plans.plan_history import PlanHistory
 from streams.batches import ObjectBatch, QueryBatch, TupleBatch
 from streams.geometry import Metric
 from streams.state import Part
+from streams.window import Window
 
 __all__ = ["ORDER_FIELDS", "Order", "PlanSchedule", "loaded_plan", "order_batch", "orders_of", "saved_plan"]
 
@@ -87,16 +89,27 @@ def _next(plan: Plan, payload: bytes) -> Plan:
 
 
 class PlanSchedule:
-    """The plan in force, and the next one while it is prepared.
+    """The plan in force, the next one while it is prepared, and those that objects of the topology's window followed.
 
     Attributes:
-        plan: what objects follow.
-        next: what will replace it; queries follow both meanwhile.
+        next: what will replace the plan in force; queries follow both meanwhile.
+        history: the plan in force and those before it, for as long as the window reaches back.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, window: Window | None = None) -> None:
         self.next: Plan | None = None
+        self.history = PlanHistory.of(plan)
+        self._reach_ms = None if window is None else window.ms
+        self._watermark: int | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """What objects follow."""
+        return self.history.newest
+
+    def end_epoch(self, watermark: int | None) -> None:
+        """Note that objects of later epochs are not older than this: a plan that is put in force then holds from here on."""
+        self._watermark = watermark
 
     def follow(self, order: Order) -> None:
         """Take an order that changes the plan; others change nothing."""
@@ -104,7 +117,10 @@ class PlanSchedule:
             self.next = _next(self.plan, order.payload)
         elif order.kind == "switch":
             assert self.next is not None, "switched without a plan"
-            self.plan, self.next = self.next, None
+            now = 0 if self._watermark is None else max(self._watermark, self.history.times[-1])
+            kept = self.history.pruned(now - self._reach_ms) if self._reach_ms is not None else None
+            self.history = PlanHistory.of(self.next, now) if kept is None else kept.with_next(self.next, now)
+            self.next = None
 
     def route_objects(self, objects: ObjectBatch) -> Csr:
         """Return the workers that must see each object."""
@@ -122,10 +138,16 @@ class PlanSchedule:
         return united(*self.routes_of(queries, metric))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return both plans."""
-        return {"plan": saved_plan(self.plan), "next": None if self.next is None else saved_plan(self.next)}
+        """Return all plans."""
+        return {
+            "plans": [saved_plan(plan) for plan in self.history.plans],
+            "times": list(self.history.times),
+            "next": None if self.next is None else saved_plan(self.next),
+            "watermark": self._watermark,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
-        self.plan = loaded_plan(state["plan"])
+        self.history = PlanHistory(tuple(loaded_plan(saved) for saved in state["plans"]), tuple(state["times"]))
         self.next = None if state["next"] is None else loaded_plan(state["next"])
+        self._watermark = state["watermark"]

@@ -104,7 +104,7 @@ class Evaluator(Bolt):
         self._reporter: LoadReporter | None = None
         if "replies" in context.targets:
             assert context.plan is not None
-            self._schedule = PlanSchedule(context.plan)
+            self._schedule = PlanSchedule(context.plan, context.window)
             self._handover = Handover(context.index, self.transfer_queries)
             self._reporter = make_reporter(context.statistics, context.index, self._core)
         self._examined = 0
@@ -137,6 +137,8 @@ class Evaluator(Bolt):
         else:
             self._update_lists(self._answers, objects, epoch, emit)
         self._watermark = epoch.watermark
+        if self._schedule is not None:
+            self._schedule.end_epoch(epoch.watermark)
         if self._handover is not None and not epoch.final:
             self._give(self._handover, epoch, emit)
 
@@ -194,9 +196,8 @@ class Evaluator(Bolt):
             return Found()
         self._context.count("objects_in", len(objects))
         found = self._core.take(objects)
-        examined = self._core.cost().candidates
-        self._context.count("cost", examined - self._examined)
-        self._examined = examined
+        before, self._examined = self._examined, self._core.cost().candidates
+        self._context.count("cost", self._examined - before)
         return found
 
     def _update_lists(self, answers: Answers, objects: ObjectBatch, epoch: Epoch, emit: Emitter) -> None:

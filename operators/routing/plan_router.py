@@ -76,7 +76,7 @@ class PlanRouter(Bolt):
             raise DeclarationError(f"a plan-router needs a plan for its readers, which have {sorted(readers)} tasks")
         self._context = context
         self._workers = context.plan.workers
-        self._schedule = PlanSchedule(context.plan)
+        self._schedule = PlanSchedule(context.plan, context.window)
         self._summary = TextualSummary(self._workers) if self.textual_summary else None
         self._tells = "summary" in context.targets
 
@@ -94,6 +94,7 @@ class PlanRouter(Bolt):
             self._route_queries(queries, emit)
         for objects in inputs.batches("objects"):
             self._send(emit, "objects", objects, self._object_routes(objects))
+        self._schedule.end_epoch(epoch.watermark)
 
     def _object_routes(self, objects: ObjectBatch) -> Csr:
         """Return where objects go; a deletion goes everywhere, as it does not say where its object was."""
