@@ -225,8 +225,9 @@ def test_interrupt_drains_and_ends_cleanly(small, tmp_path):
     while time.monotonic() < deadline and not (results.exists() and results.stat().st_size > 0):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=MAX_SECONDS)
+    out, err = process.communicate(timeout=MAX_SECONDS)
     assert process.returncode == 0, err
+    assert "interrupted: the results are those of the input up to here; with [topology.checkpoint]" in out.decode()
     told = json.loads(summary.read_text())
     assert 0 < told["objects"] < 200_000
     assert told["results"] == len(read_results(results))

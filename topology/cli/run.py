@@ -13,6 +13,7 @@ from streams.comparison import explain
 from streams.errors import DeclarationError, InputError
 from streams.files.prepared import is_prepared
 from topology.amendments import with_injections, with_listener, with_rejects, with_results, with_source
+from topology.checkpoints.store import open_store
 from topology.cli.logs import configure_logs
 from topology.cli.progress import progress_line
 from topology.cli.showcase import print_alerts
@@ -125,6 +126,16 @@ def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, resu
     print_summary(Console(stderr=results == "-"), topology.settings.name, summary)
 
 
+def _say_how_to_go_on(console: Console, topology: Topology) -> None:
+    """Say what an interrupted run has given, and how to get the rest."""
+    checkpoint = topology.settings.checkpoint
+    remedy = "with [topology.checkpoint] in the declaration a run can be resumed"
+    if checkpoint is not None:
+        remedy = f"go on with the same command and --resume {open_store(checkpoint.directory, topology.base).url}"
+    text = f"interrupted: the results are those of the input up to here; {remedy}"
+    console.print(text, style="bold yellow", highlight=False, markup=False, soft_wrap=True)
+
+
 def run(
     topology: TopologyFile,
     objects: ObjectsFile = None,
@@ -152,9 +163,12 @@ def run(
         outcome = run_topology(
             amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume
         )
+        interrupted = should_stop()
     if show:
         print_alerts(Console(stderr=results == "-"), declared, outcome.collected)
     _finish(declared, outcome.summary, summary, results)
+    if interrupted:
+        _say_how_to_go_on(Console(stderr=results == "-"), declared)
 
 
 def validate(topology: TopologyFile, overrides: Overrides = None) -> None:
