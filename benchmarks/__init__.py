@@ -11,6 +11,7 @@ __all__ = ["BENCHMARKS", "TAKE_DATA", "Goal", "Options", "Report"]
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "adaptivity": ("benchmarks.adaptivity", "Tornado with and without balancing under a hotspot: efficiency, bytes"),
     "checkpoints": ("benchmarks.checkpoints", "large states on Ray: bytes written, bytes through the driver, seconds"),
+    "delivery": ("benchmarks.delivery", "results from objects to a sink that counts or writes them, results/s"),
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
     "pipeline": ("benchmarks.pipeline", "raw CSV to a prepared data set and a QT-tree, on Spark: seconds and memory"),
     "range-index": (
@@ -30,4 +31,4 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
 }
 
 #: Those that read a file of the user's (``--data``) instead of data that they make.
-TAKE_DATA = frozenset({"ingest", "pipeline", "range-index"})
+TAKE_DATA = frozenset({"delivery", "ingest", "pipeline", "range-index"})

@@ -24,7 +24,7 @@ from streams.errors import InputError, RunError
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["run"]
+__all__ = ["from_file", "run"]
 
 BATCH = 1000
 NAMES = ("kag", "gi2", "fast")
@@ -68,7 +68,7 @@ def run(options: Options) -> Report:
         queries, objects = synthetic_queries(count, options.seed), synthetic_objects(objects_count, options.seed)
         space, data = Rect(0.0, 0.0, 1.0, 1.0), f"synthetic stream, {count:,} queries, {objects_count:,} objects"
     else:
-        queries, objects, space = _from_file(options.data, count, objects_count, options.seed)
+        queries, objects, space = from_file(options.data, count, objects_count, options.seed)
         data = f"{options.data.name}, {count:,} queries drawn from it, {len(objects):,} objects"
     measured = _measure(queries, objects, space, rounds=3 if options.quick else 5)
     figures = _figures(measured)
@@ -174,7 +174,7 @@ def _first_use() -> float:
     return float(ended.stdout)
 
 
-def _from_file(path: Path, count: int, objects: int, seed: int) -> tuple[QueryBatch, ObjectBatch, Rect]:
+def from_file(path: Path, count: int, objects: int, seed: int) -> tuple[QueryBatch, ObjectBatch, Rect]:
     """Return queries and objects drawn from the rows of a file, and the box of its rows."""
     table = pyarrow.csv.read_csv(path)
     missing = {"lon", "lat", "text"} - set(table.column_names)

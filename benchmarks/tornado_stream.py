@@ -19,7 +19,7 @@ from operators import Emitter, Epoch, Inputs, Spout, TaskContext
 from operators.indexes import make_range_index
 from streams.batches import ObjectBatch, QueryBatch, batch_fields
 
-__all__ = ["CORNER_SHARE", "MemorySpout", "Workload", "matches_by_batch", "objects_of", "queries_of"]
+__all__ = ["CORNER_SHARE", "MemorySpout", "Workload", "batches_of", "matches_by_batch", "objects_of", "queries_of"]
 
 #: The share of places that is drawn into one quarter; with a quarter of the rest, 79% lie there.
 CORNER_SHARE = 0.72
@@ -110,10 +110,11 @@ def matches_by_batch(workload: Workload, batch: int) -> NDArray[np.int64]:
     index = make_range_index("kag", SPACE)
     index.insert(queries_of(workload))
     objects = objects_of(workload)
-    return np.array([len(index.match(part)) for part in _batches(objects, batch)], np.int64)
+    return np.array([len(index.match(part)) for part in batches_of(objects, batch)], np.int64)
 
 
-def _batches(objects: ObjectBatch, size: int) -> list[ObjectBatch]:
+def batches_of(objects: ObjectBatch, size: int) -> list[ObjectBatch]:
+    """Return objects in batches of this size; what does not fill one is left out."""
     return [objects.slice(start, start + size) for start in range(0, len(objects) - size + 1, size)]
 
 
@@ -139,21 +140,28 @@ class MemorySpout(Spout):
     def open(self, context: TaskContext) -> None:
         """Make everything."""
         self._context = context
-        self._queries = queries_of(self.workload)
-        self._batches = _batches(objects_of(self.workload), self.batch)
+        self._queries, objects = self.made()
+        self._batches = batches_of(objects, self.batch)
         self._registering = -(-len(self._queries) // BLOCK)
         self._first: tuple[int, float, float] | None = None
         self._last = (0, 0.0, 0.0)
         self._ended = False
+
+    def made(self) -> tuple[QueryBatch, ObjectBatch]:
+        """Return queries and objects."""
+        return queries_of(self.workload), objects_of(self.workload)
+
+    def registering(self, block: QueryBatch, emit: Emitter) -> None:
+        """Send queries."""
+        self._context.count("queries", len(block))
+        emit.batch(block, "queries")
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
         """Emit a block of queries, or a batch of objects."""
         emit.watermark = 0
         number = epoch.number - self._registering
         if number < 0:
-            block = self._queries.slice(epoch.number * BLOCK, (epoch.number + 1) * BLOCK)
-            self._context.count("queries", len(block))
-            emit.batch(block, "queries")
+            self.registering(self._queries.slice(epoch.number * BLOCK, (epoch.number + 1) * BLOCK), emit)
             return True
         if self._ended or self._is_over(epoch):
             return False

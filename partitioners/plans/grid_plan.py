@@ -55,6 +55,7 @@ class GridPlan:
         cost: the estimated cost of each part, for allocation and display.
         anchored: whether queries stay in the box of their place and objects visit all boxes.
         in_order: whether workers ascend with boxes and are distinct, so that rows of boxes are rows of workers.
+        numbered: whether box i is worker i's, as partitioners make plans: then there is nothing to look up.
         a_grid: the structure that points and ranges are routed with; a successor repaints what has changed.
     """
 
@@ -76,6 +77,7 @@ class GridPlan:
     near: InitVar["GridPlan | None"] = None
     a_grid: AGrid = field(init=False, repr=False)
     in_order: bool = field(init=False, repr=False)
+    numbered: bool = field(init=False, repr=False)
 
     def __post_init__(self, near: "GridPlan | None") -> None:
         own_columns(
@@ -88,6 +90,7 @@ class GridPlan:
         )
         object.__setattr__(self, "a_grid", a_grid)
         object.__setattr__(self, "in_order", bool((np.diff(self.part_worker) > 0).all()))
+        object.__setattr__(self, "numbered", np.array_equal(self.part_worker, np.arange(len(self.boxes))))
         self.check()
 
     @classmethod
@@ -211,7 +214,7 @@ class GridPlan:
         else:
             boxes = one_each(self.a_grid.route_points(points.x, points.y))
             if self.meets_once:
-                return boxes[0], self.part_worker[boxes[1]]
+                return self._their_workers(boxes)
         scattered = points.x.view(np.int64) ^ (points.y.view(np.int64) >> 7)
         return self._by_keyword(boxes, points.kw_off, points.kw, np.ones(len(points), np.bool_), scattered)
 
@@ -224,9 +227,13 @@ class GridPlan:
         if not self.meets_once:
             return self._by_keyword(boxes, regions.kw_off, regions.kw, regions.match_any, np.empty(0, np.int64))
         if self.anchored or self.in_order:
-            return boxes[0], self.part_worker[boxes[1]]
+            return self._their_workers(boxes)
         found: Csr = workers_of_rows(*boxes, self.part_worker, self.workers)
         return found
+
+    def _their_workers(self, boxes: Csr) -> Csr:
+        """Return rows of boxes that have one worker each as rows of these."""
+        return boxes if self.numbered else (boxes[0], self.part_worker.take(boxes[1]))
 
     def _by_keyword(self, boxes: Csr, kw_off: Offsets, kw: Ints, by_all: NDArray[np.bool_], scattered: Ints) -> Csr:
         """Return workers for rows of boxes and of keywords."""

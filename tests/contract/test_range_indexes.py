@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from range_model import PlainIndex, PlainObject, PlainQuery, object_batch, pairs_of, query_batch
 
-from benchmarks.range_index import _from_file
+from benchmarks.range_index import from_file
 from operators.indexes import INDEXES, CellRange, make_range_index
 from operators.indexes.core import expiry
 from operators.indexes.core.rare_columns import RARE_COLUMNS
@@ -620,7 +620,7 @@ def test_indexes_agree_on_real_data(file):
     """100,000 queries drawn from real rows: every index gives the same pairs, brute force on a sample of the objects."""
     if not (DATA / file).exists():
         pytest.skip(f"{file} is not there: real data are not part of the repository")
-    queries, objects, space = _from_file(DATA / file, 100_000, 2000, seed=5)
+    queries, objects, space = from_file(DATA / file, 100_000, 2000, seed=5)
     found = {}
     for name in INDEXES:
         index = make_range_index(name, space)

@@ -7,12 +7,14 @@ import pytest
 
 from partitioners import FineGrid
 from partitioners.builders.kd_decomposition import uniform_plan
+from partitioners.columns import Points, Regions
 from partitioners.grids import range_routing
 from partitioners.grids.a_grid import AGrid
 from partitioners.grids.adjacency import Adjacency, Neighbour, Side, corner_strip
 from partitioners.grids.plain_grid import PlainGrid
 from partitioners.grids.r_tree import RTree
 from partitioners.grids.tiling import MAX_PARTITIONS
+from partitioners.plans.grid_plan import GridPlan
 from streams.errors import DeclarationError, InputError
 from streams.geometry import Rect
 
@@ -154,6 +156,19 @@ def test_grid_plan_takes_over_the_cells_of_the_plan_before():
     assert plan.a_grid.boxes.tolist() == plan.boxes.tolist() != boxes.tolist()
     finer = replace(plan, columns=80, boxes=plan.boxes * [2, 1, 2, 1] + [0, 0, 1, 0], near=plan)
     assert finer.a_grid.grid.columns == 80
+
+
+@pytest.mark.parametrize("workers", [[0, 1, 2, 3], [0, 1, 3, 2], [0, 2, 4, 5], [1, 2, 3, 4]])
+def test_grid_plan_names_workers_whatever_their_numbers(workers):
+    """Where box i is not worker i's, points and ranges get the workers all the same."""
+    grid = FineGrid(Rect(0, 0, 4, 4), 4, 4)
+    boxes = np.array([[0, 0, 1, 1], [2, 0, 3, 1], [0, 2, 1, 3], [2, 2, 3, 3]])
+    plan = GridPlan.of_boxes(grid, boxes, np.array(workers), 6)
+    low, high = np.array([0.5, 2.5, 0.5, 2.5]), np.array([0.5, 0.5, 2.5, 2.5])
+    assert plan.route_points(Points.of(low, high))[1].tolist() == workers
+    whole = Regions.of(([0.0], [0.0], [4.0], [4.0]))
+    assert plan.route_regions(whole)[1].tolist() == sorted(workers)
+    assert plan.route_regions(Regions.of((low, high, low, high)))[1].tolist() == workers
 
 
 def test_a_grid_shares_its_cells_where_no_border_moves():
