@@ -29,6 +29,7 @@ class LatestCore:
 
     remembers: ClassVar = True
     ordered: ClassVar = True
+    counts_by_place: ClassVar = False
 
     def __init__(self, metric="euclidean"):
         self.metric = metric

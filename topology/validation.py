@@ -72,6 +72,7 @@ def problems(topology: Topology) -> Iterator[DeclarationError]:
     yield from _cycle_problems(topology)
     yield from _tick_problems(topology, operators)
     yield from plan_problems(topology)
+    yield from _statistics_problems(topology, operators)
     yield from fault_problems(topology)
     try:
         pacing_inputs(topology, operators)
@@ -90,6 +91,24 @@ def _vocabulary_problems(topology: Topology) -> Iterator[DeclarationError]:
             operator = make_operator(component, topology)
             if getattr(operator, "takes_prepared", False) and not list(operator.check(topology.settings, component)):
                 yield from vocabulary_problems(topology.settings.vocabulary, component.name, operator.files())
+
+
+def _statistics_problems(topology: Topology, operators: Mapping[str, type[Any]]) -> Iterator[DeclarationError]:
+    """Find a policy that decides by what the evaluators cannot report."""
+    cores = {name: core for name, cls in operators.items() if (core := getattr(cls, "core_class", None)) is not None}
+    for component in (c for c in topology.components if hasattr(operators[c.name], "asks")):
+        from operators.balancing.registry import POLICIES  # with kernels: only where there is a balancer
+        from operators.balancing.statistics import STATISTICS
+
+        asked = make_operator(component, topology).asks.kind
+        for name, core in cores.items():
+            if STATISTICS[asked].by_place and not core.counts_by_place:
+                others = [policy.name for policy in POLICIES.values() if not STATISTICS[policy.statistics].by_place]
+                yield DeclarationError(
+                    f"the policy '{component.options.get('policy', 'tornado')}' decides by '{asked}', which count work by "
+                    f"place, but {core.__name__} of bolt '{name}' does not; use one of: {', '.join(others)}",
+                    (component.kind, component.name, "policy"),
+                )
 
 
 def _check_operator(component: Component, topology: Topology) -> type[Any]:

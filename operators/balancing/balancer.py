@@ -119,7 +119,7 @@ class Balancer(Bolt):
         self._reports, self._answers = batches, {}
         reports = self._read()
         wanted = list(range(self._plan.workers))
-        if STATISTICS[self._policy.statistics].partitions_only:
+        if STATISTICS[self._policy.statistics].by_place:
             assert isinstance(self._plan, GridPlan)
             wanted = sorted(Partitions.of(self._plan).numbers)
         current = [one.worker for one in reports if one.version == self._plan.version]

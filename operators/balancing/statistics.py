@@ -156,12 +156,18 @@ def _cell_reporter(worker: int, core: Counted, options: Mapping[str, Any]) -> To
 
 @dataclass(frozen=True, slots=True)
 class StatisticsKind:
-    """A kind of statistics: who makes the reports, and how they are read; a report has `worker`, `version` and `cost`."""
+    """A kind of statistics; a report has `worker`, `version` and `cost`.
+
+    Attributes:
+        reporter: makes the side of an evaluator.
+        read: returns the reports of a batch.
+        by_place: it is about partitions of a grid, so cores must count by place, and a worker without one reports nothing.
+    """
 
     name: str
     reporter: Callable[[int, Counted, Mapping[str, Any]], LoadReporter]
     read: Callable[[TupleBatch], Sequence[Any]]
-    partitions_only: bool = False
+    by_place: bool = False
 
 
 #: Name -> kind.
@@ -169,8 +175,8 @@ STATISTICS: Mapping[str, StatisticsKind] = {
     kind.name: kind
     for kind in (
         StatisticsKind("costs", CostReporter, costs_from_batch),
-        StatisticsKind("summaries", TornadoReporter, summaries_from_batch, partitions_only=True),
-        StatisticsKind("cells", _cell_reporter, cells_from_batch, partitions_only=True),
+        StatisticsKind("summaries", TornadoReporter, summaries_from_batch, by_place=True),
+        StatisticsKind("cells", _cell_reporter, cells_from_batch, by_place=True),
     )
 }
 

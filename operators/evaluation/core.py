@@ -44,6 +44,9 @@ class Core(Protocol):
     #: It must see the objects of an epoch in the order of the input.
     ordered: ClassVar[bool]
 
+    #: It counts its work by cell of the fine grid (`load`), which some policies decide by.
+    counts_by_place: ClassVar[bool]
+
     def numbers(self) -> Ints:
         """Return the numbers of all queries held, ascending."""
 

@@ -18,6 +18,7 @@ class RangeCore:
 
     remembers: ClassVar = False
     ordered: ClassVar = False
+    counts_by_place: ClassVar = True
 
     def __init__(self, index: RangeIndex) -> None:
         self._index = index
