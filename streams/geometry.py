@@ -110,6 +110,8 @@ def region_bounds(
     ``c - r`` may lie inside of the circle; a haversine circle that touches a pole or the date line spans all
     longitudes.
     """
+    if (kind == REGION_RECT).all():
+        return shape[:, 0], shape[:, 1], shape[:, 2], shape[:, 3]
     circle = kind == REGION_CIRCLE
     none = kind == REGION_NONE
     a, b, r = shape[:, 0], shape[:, 1], shape[:, 2]

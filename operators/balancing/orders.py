@@ -13,7 +13,7 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from partitioners.columns import Csr
-from partitioners.plans.meeting import route_objects, route_queries, united
+from partitioners.plans.meeting import route_objects, route_queries, route_queries_by_both, united
 from partitioners.plans.plan import Plan, pack, unpack
 from partitioners.plans.plan_change import changed, unpack_change
 from partitioners.plans.plan_history import PlanHistory
@@ -129,7 +129,7 @@ class PlanSchedule:
     def routes_of(self, queries: QueryBatch, metric: Metric) -> tuple[Csr, Csr]:
         """Return the workers of queries under the plan in force and under the next one, while there is one."""
         assert self.next is not None
-        return route_queries(self.plan, queries, metric), route_queries(self.next, queries, metric)
+        return route_queries_by_both(self.plan, self.next, queries, metric)
 
     def route_queries(self, queries: QueryBatch, metric: Metric) -> Csr:
         """Return the workers that must hold each query."""

@@ -6,14 +6,13 @@ first reports. A worker finds out by routing the two once more, for matches only
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Ints, Points, Regions, Workers, check_range, column, kernel
+from partitioners.columns import Csr, Floats, Ints, Points, Regions, Workers, check_range, column, kernel
 from partitioners.plans.plan import Plan
 from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch
 from streams.geometry import REGION_RECT, Metric, region_bounds
 
-__all__ = ["first_meeting", "route_objects", "route_queries", "united"]
+__all__ = ["first_meeting", "route_objects", "route_queries", "route_queries_by_both", "united"]
 
 
 def route_objects(plan: Plan, objects: ObjectBatch) -> Csr:
@@ -29,20 +28,36 @@ def route_queries(plan: Plan, queries: QueryBatch, metric: Metric = "euclidean")
     An unregistration goes where its registration went only if it repeats the registration's columns; a router that
     does not keep them sends it to all workers instead. A top-k query wants any of its keywords.
     """
-    low_x, low_y, high_x, high_y = region_bounds(queries.region, queries.shape, plan.space, metric)
-    at_x, at_y = _middle(queries, low_x, high_x, 0), _middle(queries, low_y, high_y, 1)
-    bounds = low_x, low_y, high_x, high_y
+    return plan.route_regions(_regions(plan, queries, metric))
+
+
+def route_queries_by_both(old: Plan, new: Plan, queries: QueryBatch, metric: Metric) -> tuple[Csr, Csr]:
+    """Return the workers of queries under two plans; what they look at is worked out once where both look at the same."""
+    regions = _regions(old, queries, metric)
+    alike = old.space == new.space and old.reads_words == new.reads_words
+    return old.route_regions(regions), new.route_regions(regions if alike else _regions(new, queries, metric))
+
+
+def _regions(plan: Plan, queries: QueryBatch, metric: Metric) -> Regions:
+    """Return what a plan looks at in queries."""
+    bounds = region_bounds(queries.region, queries.shape, plan.space, metric)
+    at = _places(queries, bounds)
     if not plan.reads_words:
-        return plan.route_regions(Regions.of(bounds, number=queries.target, at=(at_x, at_y)))
+        return Regions.of(bounds, number=queries.target, at=at)
     match_any = queries.match_any | (queries.type == TYPE_TOPK)
-    return plan.route_regions(
-        Regions.of(bounds, queries.kw_off, queries.kw, match_any, number=queries.target, at=(at_x, at_y))
-    )
+    return Regions.of(bounds, queries.kw_off, queries.kw, match_any, number=queries.target, at=at)
 
 
-def _middle(queries: QueryBatch, low: NDArray[np.float64], high: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+def _places(queries: QueryBatch, bounds: tuple[Floats, Floats, Floats, Floats]) -> tuple[Floats | None, Floats | None]:
+    """Return where queries are: a rectangle is at its middle, which needs no saying where all are rectangles."""
     rectangle = queries.region == REGION_RECT
-    return np.where(rectangle, low / 2 + high / 2, queries.shape[:, axis])
+    if rectangle.all():
+        return None, None
+    low_x, low_y, high_x, high_y = bounds
+    return (
+        np.where(rectangle, low_x / 2 + high_x / 2, queries.shape[:, 0]),
+        np.where(rectangle, low_y / 2 + high_y / 2, queries.shape[:, 1]),
+    )
 
 
 def first_meeting(objects: Csr, queries: Csr, object_row: Ints, query_row: Ints) -> Workers:
