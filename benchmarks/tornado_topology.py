@@ -68,7 +68,7 @@ def tornado_topology(
     shipped = CONF / ("tornado.toml" if setup.summaries or balanced else "tornado-static.toml")
     tables = {"topology": {"name": "tornado", "plan": path, "epoch": {"feedback": 2}}, "bolt": bolts}
     without = ["topology.space", "topology.epoch", "topology.partitioner"]
-    unread = [*([] if setup.summaries else ["summary"]), *([] if balanced else ["statistics", "replies", "transfer"])]
+    unread = [*([] if setup.summaries else ["keywords"]), *([] if balanced else ["statistics", "replies", "transfer"])]
     found = extended_topology(shipped, tables, without=without, check=False)
     return _over(without_streams(found, unread), source, options)
 

@@ -39,7 +39,7 @@ def adaptive_topology(objects, queries, *, evaluators=4, routers=2, query_router
         "inject": list(inject),
     }  # fmt: skip
     topology = extended_topology(CONF / "tornado.toml", tables, without=["topology.space"], check=False)
-    topology = topology if summary else without_streams(topology, ["summary"])
+    topology = topology if summary else without_streams(topology, ["keywords"])
     validate(topology)
     return topology
 

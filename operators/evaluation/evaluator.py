@@ -67,7 +67,7 @@ class Evaluator(Bolt):
         "transfer": batch_fields(QueryBatch),
         "bounds": BOUND_FIELDS,
         "adoption": batch_fields(RankedBatch),
-        "summary": SUMMARY_FIELDS,
+        "keywords": SUMMARY_FIELDS,
     }
     outputs: ClassVar = {"results": batch_fields(HitBatch), **exchanged}
     addressed: ClassVar = frozenset({"transfer", "bounds", "adoption"})
@@ -110,7 +110,7 @@ class Evaluator(Bolt):
         self._examined = 0
         self._watermark: int | None = None
         self._ended: Ints = _NONE
-        self._counts_words = "summary" in context.targets
+        self._counts_words = "keywords" in context.targets
 
     def _meetings_of(self, plan: Plan | None) -> Meetings | None:
         """Return what decides who reports a match that several could; lists are freed of doubles by their merger."""
@@ -332,7 +332,7 @@ class Evaluator(Bolt):
             routes = np.arange(len(queries) + 1, dtype=np.int32), np.full(len(queries), worker, np.int32)
             changes = summary_changes(queries, routes, sign)
             if changes is not None:
-                emit.batch(changes, "summary")
+                emit.batch(changes, "keywords")
 
     def tick(self, epoch: Epoch, emit: Emitter) -> None:
         """Send statistics."""

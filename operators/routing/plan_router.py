@@ -28,8 +28,8 @@ class PlanRouter(Bolt):
     over it.
 
     With `textual_summary`, objects that no query of their evaluator can match are not sent. What queries add to the
-    summaries goes out on the stream ``summary``, in the same epoch; routers of objects read it with the grouping ``all`` from
-    the routers of queries, which therefore are a bolt of their own, and as feedback from the evaluators, which tell what
+    summaries goes out on the stream ``keywords``, in the same epoch; routers of objects read it with the grouping ``all`` from
+    the routers of queries, which therefore are a bolt of their own, and as feedback from the evaluators, which send what
     has ended. (A single router can route both.)
 
     Options:
@@ -39,14 +39,14 @@ class PlanRouter(Bolt):
     outputs: ClassVar = {
         "objects": batch_fields(ObjectBatch),
         "queries": batch_fields(QueryBatch),
-        "summary": SUMMARY_FIELDS,
+        "keywords": SUMMARY_FIELDS,
     }
     needs_plan: ClassVar = True
     addressed: ClassVar = frozenset({"objects", "queries"})
     reads: ClassVar = {
         **ROUTER_READS,
         "orders": Need(("all",), "some routers would keep the old plan", feedback=True),
-        "summary": Need(("all",), "some routers would withhold objects that queries want"),
+        "keywords": Need(("all",), "some routers would withhold objects that queries want"),
     }
     routes_alike_with: ClassVar = ()
 
@@ -61,12 +61,15 @@ class PlanRouter(Bolt):
             yield (
                 "textual_summary",
                 f"the {component.parallelism} tasks of '{component.name}' would not know of each other's queries; let "
-                "another plan-router read the queries, and this one its stream 'summary' with the grouping 'all'",
+                "another plan-router read the queries, and this one its stream 'keywords' with the grouping 'all'",
             )
-        elif not streams & {"queries", "summary"}:
-            yield "textual_summary", "nobody tells this router of queries; read the stream 'summary' of their router"
+        elif not streams & {"queries", "keywords"}:
+            yield (
+                "textual_summary",
+                "nobody sends this router the keywords of queries; read the stream 'keywords' of their router",
+            )
         for item in component.inputs:
-            if item.stream == "summary" and item.grouping != "all":
+            if item.stream == "keywords" and item.grouping != "all":
                 yield "inputs", f"a summary read with the grouping '{item.grouping}' would be incomplete; use 'all'"
 
     def open(self, context: TaskContext) -> None:
@@ -78,7 +81,7 @@ class PlanRouter(Bolt):
         self._workers = context.plan.workers
         self._schedule = PlanSchedule(context.plan, context.window)
         self._summary = TextualSummary(self._workers) if self.textual_summary else None
-        self._tells = "summary" in context.targets
+        self._sends_keywords = "keywords" in context.targets
 
     def routes(self, queries: QueryBatch) -> Csr:
         """Return the evaluators that hold each query."""
@@ -89,7 +92,7 @@ class PlanRouter(Bolt):
         for order in orders_of(inputs.batches("orders")):
             self._schedule.follow(order)
         if self._summary is not None:
-            self._summary.apply(inputs.batches("summary"))
+            self._summary.apply(inputs.batches("keywords"))
         for queries in inputs.batches("queries"):
             self._route_queries(queries, emit)
         for objects in inputs.batches("objects"):
@@ -120,9 +123,11 @@ class PlanRouter(Bolt):
         new = queries if registers.all() else queries.take(np.flatnonzero(registers))
         routes = self._schedule.route_queries(new, self._context.metric)
         self._send(emit, "queries", new, routes)
-        if (self._tells or self._summary is not None) and (changes := summary_changes(new, routes)) is not None:
-            if self._tells:
-                emit.batch(changes, "summary")
+        if (self._sends_keywords or self._summary is not None) and (
+            changes := summary_changes(new, routes)
+        ) is not None:
+            if self._sends_keywords:
+                emit.batch(changes, "keywords")
             if self._summary is not None:
                 self._summary.apply([changes])
         if new is not queries:
