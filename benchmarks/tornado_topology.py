@@ -33,7 +33,7 @@ class Setup:
         index: of the evaluators.
         summaries: routers hold objects against the keywords of the queries (section 3.1).
         policy: how load is balanced while it flows; None: not at all.
-        statistics: what evaluators tell the balancer: ``summaries`` or ``cells``.
+        statistics: what evaluators report to the balancer: ``summaries`` or ``cells``.
     """
 
     routing: str = "kd"

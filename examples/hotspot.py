@@ -1,4 +1,4 @@
-"""A hotspot in mid-run: who bears it, with a fixed plan and with one that adapts.
+"""A hotspot in mid-run: who does the work, with a fixed plan and with one that adapts.
 
     python examples/hotspot.py [local|ray]
 

@@ -97,7 +97,7 @@ class TaskContext:
         checkpoints: the run takes checkpoints, so a sink writes what it can take up again.
         count: adds to one of the task's counters, which the summary adds up.
         output: hands bytes or a batch to whoever started the run (collected results, standard output).
-        event: tells the summary what happened, as plain values under names, such as a rebalancing.
+        event: reports to the summary what happened, as plain values under names, such as a rebalancing.
     """
 
     component: str
@@ -239,10 +239,10 @@ class Spout(_Operator):
         raise NotImplementedError
 
     def ack(self, epoch: int) -> None:
-        """Hear that an epoch and all that came of it is done."""
+        """Learn that an epoch and all that came of it is done."""
 
     def fail(self, epoch: int) -> None:
-        """Hear that an epoch was under way when the run failed."""
+        """Learn that an epoch was under way when the run failed."""
 
 
 class Bolt(_Operator):

@@ -1,4 +1,4 @@
-"""Hotspots put into a stream on purpose, to see how a topology bears them (Tornado, Section 5.4).
+"""Hotspots put into a stream on purpose, to see how a topology withstands them (Tornado, Section 5.4).
 
 An injection changes what a spout reads between `start` and `start + duration` of event time: it shrinks places towards a
 point, adds objects or queries in a region, adds a keyword, or repeats objects. What it does to a record depends on the

@@ -1,4 +1,4 @@
-"""What is wrong with the faults of a topology: who they happen to, and whether the runtime can bear them."""
+"""What is wrong with the faults of a topology: who they happen to, and whether the runtime can withstand them."""
 
 from collections.abc import Iterator
 

@@ -77,12 +77,12 @@ class FaultSchedule:
         return f"{target} waits for a message of {source} for epoch {self.lost.epoch} that was lost"
 
     def restart(self) -> None:
-        """Hear that the run goes back: a fault that has touched messages is over, so that it happens once."""
+        """Note that the run goes back: a fault that has touched messages is over, so that it happens once."""
         self._on_messages = [fault for fault in self._on_messages if fault not in self._touched]
         self.lost = None
 
     def end(self) -> None:
-        """Tell of faults that never happened: their epoch did not come, or no message was hit."""
+        """Log faults that never happened: their epoch did not come, or no message was hit."""
         untouched = [fault for fault in self._on_messages if fault not in self._touched]
         for fault in (*self._waiting, *untouched):
             log.warning("fault_never_happened", kind=fault.kind, task=fault.task, epoch=fault.epoch)

@@ -1,4 +1,4 @@
-"""Faults put into a run on purpose, to see that it bears them: what may happen to processes, messages and checkpoints.
+"""Faults put into a run on purpose, to see that it withstands them: what may happen to processes, messages and checkpoints.
 
 They are declared where hotspots are (`[[inject]]`), but they disturb the run, never its input: results must not change, so the
 oracle knows nothing of them.

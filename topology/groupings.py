@@ -34,7 +34,7 @@ class CustomGrouping(Protocol):
     """A user's own grouping: two methods, and a constructor without arguments."""
 
     def prepare(self, context: GroupingContext) -> None:
-        """Hear once, before the first batch, how many tasks there are."""
+        """Learn once, before the first batch, how many tasks there are."""
 
     def choose(self, batch: Batch) -> Sequence[int] | Places:
         """Return the receiving task of each row."""

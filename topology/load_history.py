@@ -1,4 +1,4 @@
-"""The timeline of a summary as columns: who bore how much, epoch by epoch, and how well it was shared."""
+"""The timeline of a summary as columns: who did how much, epoch by epoch, and how well it was shared."""
 
 import dataclasses
 from collections.abc import Mapping

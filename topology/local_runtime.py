@@ -35,8 +35,8 @@ class LocalRuntime:
     """Runs a wiring to its end.
 
     Attributes:
-        on_report: hears every report as it comes.
-        on_ack: hears of each complete epoch, and how many are still under way.
+        on_report: receives every report as it comes.
+        on_ack: receives each complete epoch, and how many are still under way.
         turns: how often a message was delivered or a task worked on an epoch; pauses are counted in turns too.
     """
 

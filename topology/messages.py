@@ -1,4 +1,4 @@
-"""What tasks send each other, and what they tell the conductor."""
+"""What tasks send each other, and what they report to the conductor."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,14 +28,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a task tells the conductor after each epoch.
+    """What a task reports to the conductor after each epoch.
 
     Attributes:
         counts: what the task's counters have grown by.
         exhausted: a spout's input has ended.
         feedback: how many tuples it sent that others will see in a later epoch.
         outputs: batches or bytes for whoever started the run.
-        events: what happened that the summary tells of, such as a rebalancing.
+        events: what happened that the summary lists, such as a rebalancing.
     """
 
     task: int

@@ -1,4 +1,4 @@
-"""What a run tells of itself: counters of all tasks added up into the summary of the contract."""
+"""What a run says of itself: counters of all tasks added up into the summary of the contract."""
 
 import copy
 import math
@@ -142,7 +142,7 @@ class Tally:
         self._timeline.report(report.epoch, int(objects), busy_ms)
 
     def _happened(self, event: Mapping[str, Any]) -> None:
-        """Take what a balancer tells: that a round begins, and then which queries it has moved."""
+        """Take what a balancer reports: that a round begins, and then which queries it has moved."""
         if event["event"] == "rebalancing":
             self._round_began = self._clock()
         elif event["event"] == "rebalanced" and len(self._rebalances) < MAX_REBALANCES:
@@ -158,7 +158,7 @@ class Tally:
             )
 
     def ack(self, epoch: int) -> None:
-        """Hear that an epoch is complete."""
+        """Note that an epoch is complete."""
         now = self._clock()
         self.epochs += 1
         self.seconds = now - (self._started_at or now)

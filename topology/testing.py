@@ -9,7 +9,7 @@
         trial.assert_rebalanced()
         trial.assert_balanced(0.6, after=trial.epoch_at("2001-06-28T13:00:00Z"), until=trial.epoch_at("2001-06-28T23:30:00Z"))
 
-Nothing here needs pytest. A failing assertion says what a person needs: the first differences, or who bore what and when.
+Nothing here needs pytest. A failing assertion says what a person needs: the first differences, or who did what and when.
 """
 
 import json

@@ -30,7 +30,7 @@ __all__ = [
 TABLES = ("topology", "spout", "bolt", "inject")
 _COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
 
-#: How many problems of a topology are told, and at what length each.
+#: How many problems of a topology are shown, and at what length each.
 MAX_PROBLEMS = 100
 MAX_MESSAGE = 2_000
 

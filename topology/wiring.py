@@ -15,7 +15,7 @@ __all__ = [
     "output_streams", "pacing_inputs", "wire",
 ]  # fmt: skip
 
-#: The stream on which spouts that share a timeline tell each other how far they are.
+#: The stream on which spouts that share a timeline send each other how far they are.
 CLOCK_STREAM = "clock"
 
 #: The stream on which spouts of queries say which identifier a query number stands for.
@@ -117,8 +117,8 @@ def output_streams(component: Component, operator: type[Any]) -> Mapping[str, tu
 def pacing_inputs(topology: Topology, operators: Mapping[str, type[Any]]) -> dict[str, list[Input]]:
     """Return the edges between spouts on one timeline, by receiving spout.
 
-    The spout of objects hears in the same epoch how far the queries have come, so it never emits an object before a query
-    operation of the same or an earlier time. The spout of queries hears with a lag which objects come next, so it does
+    The spout of objects receives in the same epoch how far the queries have come, so it never emits an object before a query
+    operation of the same or an earlier time. The spout of queries receives with a lag which objects come next, so it does
     not run ahead. Both can thus bound what they put into one epoch.
     """
     paces = {c.name: getattr(operators[c.name], "pace", None) for c in topology.components if c.kind == "spout"}

@@ -1,6 +1,6 @@
 """What evaluators report of their load: the kinds by name, each with the side that reports and the side that reads.
 
-A policy names the kind that it decides by. The evaluators are told which one from there, so the two cannot disagree.
+A policy names the kind that it decides by. The evaluators learn which one from there, so the two cannot disagree.
 """
 
 from collections.abc import Callable, Mapping, Sequence

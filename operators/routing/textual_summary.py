@@ -2,7 +2,7 @@
 
 An object can match a query only if it has one certain keyword of the query, so the router keeps one for each: its rarest. An
 object none of whose keywords is in the summary of its evaluator is not sent. Keywords are counted, not just listed:
-registrations count up, what evaluators let go of counts down, and since both only add, no order of arrival can lose a keyword.
+registrations count up, what evaluators remove counts down, and since both only add, no order of arrival can lose a keyword.
 """
 
 from collections.abc import Sequence

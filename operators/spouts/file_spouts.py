@@ -1,6 +1,6 @@
 """Spouts that read files: objects set the time, query operations follow it.
 
-The two tell each other how far they are on the stream ``clock``. The spout of queries says up to which time all its
+The two send each other how far they are on the stream ``clock``. The spout of queries says up to which time all its
 operations are delivered (`bound`); the spout of objects emits only objects up to that time. In turn it announces the time
 of the last object that it would emit next; the spout of queries delivers operations up to there in the next epoch. So an
 operation is never later than the objects of its time and never early by more than an epoch, and both put a bounded number

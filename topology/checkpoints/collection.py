@@ -56,7 +56,7 @@ class Attempt:
 
 
 class Checkpoints:
-    """What a runtime tells, and asks, to have checkpoints taken.
+    """What a runtime reports, and asks, to have checkpoints taken.
 
     Args:
         resumed_from: the parts of the checkpoint that the run goes on from, where it is one of this store.
@@ -175,7 +175,7 @@ class Checkpoints:
         self._finish()
 
     def ack(self, epoch: int) -> None:
-        """Hear that an epoch is complete."""
+        """Note that an epoch is complete."""
         if epoch == self.mark:
             self._complete = True
             self._finish()

@@ -47,7 +47,7 @@ class RunRecord:
             self._said[report.task] = max(report.epoch, self._said.get(report.task, -1))
 
     def ack(self, epoch: int) -> None:
-        """Hear that an epoch is complete."""
+        """Note that an epoch is complete."""
         self.tally.ack(epoch)
         if self._cut is not None and epoch <= self._cut[0]:
             self._cut[1].ack(epoch)

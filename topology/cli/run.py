@@ -59,7 +59,7 @@ ResumeFrom = Annotated[
     ),
 ]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Logs as JSON lines.")]
-Show = Annotated[int, typer.Option("--show", min=0, help="At the end, tell so many results in words.")]
+Show = Annotated[int, typer.Option("--show", min=0, help="At the end, show so many results in words.")]
 
 
 def _load(

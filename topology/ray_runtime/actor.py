@@ -123,7 +123,7 @@ class WorkerActor:
             self._thread.start()
 
     def fail(self, epochs: list[int]) -> None:
-        """Tell the spouts which epochs were under way when the run failed."""
+        """Report to the spouts which epochs were under way when the run failed."""
         spouts = {spec.id for spec in self._wiring.spouts}
         for task in self._tasks:
             if task.spec.id in spouts:

@@ -262,8 +262,8 @@ class Fleet:
     # --- end -------------------------------------------------------------------------------------------------------
 
     def fail(self, epochs: list[int], workers: Iterable[int]) -> None:
-        """Tell the spouts which epochs were under way when the run failed."""
-        with suppress(Exception):  # the run fails with its own reason; spouts that are gone cannot be told
+        """Report to the spouts which epochs were under way when the run failed."""
+        with suppress(Exception):  # the run fails with its own reason; spouts that are gone cannot be reached
             ray.get([self._actors[worker].fail.remote(epochs) for worker in workers], timeout=ANSWER_SECONDS)
 
     def close(self) -> None:

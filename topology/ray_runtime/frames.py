@@ -20,7 +20,7 @@ from topology.ray_runtime.transport import Frame
 
 __all__ = ["DATA", "DRIVER", "FAILED", "GRANT", "LOST", "MARK", "MARKED", "REPORT", "SAVED", "WRITTEN", "Grant"]
 
-#: Kinds of frame. `LOST` tells the driver that a worker has lost another one. `MARK` names the epoch of a checkpoint, which a
+#: Kinds of frame. `LOST`: a worker has lost another one. `MARK` names the epoch of a checkpoint, which a
 #: worker confirms with `MARKED`; `SAVED` brings the state of a task after that epoch, `WRITTEN` the name of the file with it.
 DATA, REPORT, GRANT, FAILED, LOST, MARK, MARKED, SAVED, WRITTEN = range(9)
 
@@ -32,7 +32,7 @@ _HEAD_SIZE = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the driver tells a worker's spouts: how far they may go, which epoch is the final one, how many are complete.
+    """What the driver sends a worker's spouts: how far they may go, which epoch is the final one, how many are complete.
 
     From the epoch `dry` on they emit nothing any more.
     """
@@ -49,7 +49,7 @@ OPERATOR = ""
 
 
 def describe_failure(task: str, epoch: int, error: BaseException) -> Failure:
-    """Return what to tell the driver of an exception."""
+    """Return what to send the driver of an exception."""
     if speaks_for_itself(error):
         return type(error).__name__, str(error)
     return OPERATOR, task_failure(task, epoch, error).details

@@ -43,7 +43,7 @@ __all__ = ["WorkerLoop"]
 
 #: How many reports of each task are sent together at most.
 REPORTS_TOGETHER = 8
-#: The conductor hears of its window of pending epochs in so many parts; sooner from a worker that runs out of work, and
+#: The conductor is sent its window of pending epochs in so many parts; sooner from a worker that runs out of work, and
 #: where epochs take so long that it would wait.
 REPORTED_PARTS = 2
 REPORT_SECONDS = 0.003
@@ -53,7 +53,7 @@ WRITE_SECONDS = 600.0
 
 
 class WorkerLoop:
-    """Drives the tasks of a worker until all have done their final epoch, one fails, or it is told to stop.
+    """Drives the tasks of a worker until all have done their final epoch, one fails, or it is asked to stop.
 
     In each round every task that is ready works on one epoch, those further down the topology first; then what was sent
     to other workers leaves together, and what has come from them is taken in. Messages between tasks of this worker are
@@ -101,13 +101,13 @@ class WorkerLoop:
         self._endpoint.wake()
 
     def run(self) -> None:
-        """Work; a failure is told to the driver, with the name of the task that failed."""
+        """Work; a failure is sent to the driver, with the name of the task that failed."""
         try:
             self._begin()
             while self._working and not self._stopped:
                 arrived = self._endpoint.poll(0)
                 if not arrived and not self._ready:
-                    if self._awaited:  # the window may be full until the conductor hears of it
+                    if self._awaited:  # the window may be full until the conductor knows of it
                         self._send_reports()
                     arrived = self._endpoint.poll()
                 for item in arrived:
@@ -234,7 +234,7 @@ class WorkerLoop:
             self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, WRITTEN, 0, one.epoch, pack_written(one))
 
     def _send_reports(self) -> None:
-        """Tell the driver what was done."""
+        """Send the driver what was done."""
         if self._reports:
             for body in pack_reports(self._reports, self._endpoint.max_frame_bytes):
                 self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, REPORT, 0, self._reports[-1].epoch, body)

@@ -28,7 +28,7 @@ from partitioners.plans.grid_plan import GridPlan
 
 __all__ = ["OPERATIONS", "decide"]
 
-#: Operations of a round, unless told otherwise.
+#: Operations of a round, unless set otherwise.
 OPERATIONS = 16
 
 

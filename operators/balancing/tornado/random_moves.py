@@ -15,7 +15,7 @@ from partitioners.plans.grid_plan import GridPlan
 
 __all__ = ["decide_at_random", "valid_operations"]
 
-#: Operations of a round, unless told otherwise.
+#: Operations of a round, unless set otherwise.
 _OPERATIONS = 2
 
 

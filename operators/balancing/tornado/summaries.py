@@ -1,4 +1,4 @@
-"""What an evaluator tells the balancer: a few numbers instead of its statistics (Tornado, Section 4.3).
+"""What an evaluator sends the balancer: a few numbers instead of its statistics (Tornado, Section 4.3).
 
 The balancer decides by overall costs. What it cannot know, the evaluator works out from its aggregates by row and column
 in O(m + n): where it would best be split, what each corner shift would move. `knots` go beyond the paper: the cost up to a
@@ -28,7 +28,7 @@ __all__ = [
     "summary_of",
 ]
 
-#: Knots of an axis, unless told otherwise, and at most.
+#: Knots of an axis, unless set otherwise, and at most.
 KNOTS = 64
 MAX_KNOTS = 1024
 

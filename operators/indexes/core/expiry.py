@@ -34,7 +34,7 @@ class Expiry:
         return 16 * (len(self._numbers) + sum(len(numbers) for numbers, _ in self._late))
 
     def note(self, numbers: Ints, ends: Ints) -> None:
-        """Hear of the ends of new queries, or of new ends of old ones."""
+        """Note the ends of new queries, or of new ends of old ones."""
         near = ends <= self._horizon
         if near.any():
             self._late.append((numbers[near], ends[near]))

@@ -47,7 +47,7 @@ class Structure(Protocol):
         """Take in queries whose rows are filled; the bounds enclose every point they can match."""
 
     def discard(self, slots: Slots, bounds: Bounds) -> Slots:
-        """Let queries go, before their rows die, and return the slots that nothing refers to any more.
+        """Remove queries, before their rows die, and return the slots that nothing refers to any more.
 
         A structure that cleans up lazily returns slots of earlier calls when it has swept them out.
         """

@@ -24,7 +24,7 @@ class BruteForce:
         self._slots = np.concatenate([self._slots, slots])
 
     def discard(self, slots: Slots, bounds: Bounds) -> Slots:
-        """Let queries go."""
+        """Remove queries."""
         self._slots = self._slots[~np.isin(self._slots, slots)]
         return slots
 

@@ -75,7 +75,7 @@ class Fast:
             lists.make_room()
 
     def discard(self, slots: Slots, bounds: Bounds) -> Slots:
-        """Let queries go; their postings are skipped until the lists are written anew."""
+        """Remove queries; their postings are skipped until the lists are written anew."""
         dead = self._lists.bury(slots, self._table)
         if dead is None:
             return slots[:0]

@@ -88,7 +88,7 @@ class StandingIndex:
         return len(slots)
 
     def _drop(self, slots: Slots) -> None:
-        """Let go of queries that the roster has withdrawn."""
+        """Remove queries that the roster has withdrawn."""
         if not len(slots):
             return
         bounds = self._table.bounds(slots)
