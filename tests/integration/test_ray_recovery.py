@@ -1,9 +1,12 @@
 """Workers that die on Ray: the run goes back to its last checkpoint, and nothing is lost or said twice."""
 
+import json
 import os
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -73,23 +76,37 @@ def test_killed_workers_cost_nothing_but_time(tmp_path, sabotage):
 
 
 class Interceptor(driver.RayRuntime):
-    """Kills, while an evaluator's results are on their way to others, its worker; later the other evaluators'."""
+    """Kills when results are on their way in the newest checkpoint: the worker that gave them, later the other evaluators'."""
 
     struck: ClassVar = []
+    due: ClassVar = (10, 25)
 
     def __init__(self, *args, on_report, **kwargs):
         super().__init__(*args, on_report=self._heard, **kwargs)
-        self.heard = on_report
+        self.heard, self.given = on_report, {}
 
     def _heard(self, report):
         self.heard(report)
-        due = (10, 25)
-        if report.counts.get("results_given") and len(self.struck) < len(due) and report.epoch >= due[len(self.struck)]:
-            evaluators = [task.id for task in self.wiring.tasks if task.component == "evaluator"]
-            lost = [task for task in evaluators if (task == report.task) == (not self.struck)]
-            self.struck.append(lost)
-            for worker in {self._fleet.placement.worker_of[task] for task in lost}:
-                os.kill(self._fleet._pids[worker][1], signal.SIGKILL)
+        if report.counts.get("results_given"):
+            self.given[report.epoch] = report.task
+
+    def _listen(self, endpoint, seconds, conductor):
+        super()._listen(endpoint, seconds, conductor)
+        if len(self.struck) == len(self.due) or conductor.acked < self.due[len(self.struck)]:
+            return
+        with suppress(FileNotFoundError):  # it may be removed at this moment
+            newest = max(Path(self._checkpoints.store.url).glob("0*/manifest.json"))
+            saved = json.loads(newest.read_text("utf-8"))["checkpoint"]["epoch"]
+            lag = self.wiring.topology.settings.epoch.feedback
+            for giver in [task for epoch, task in self.given.items() if epoch <= saved < epoch + lag][:1]:
+                self._strike_at(giver)
+
+    def _strike_at(self, giver):
+        evaluators = [task.id for task in self.wiring.tasks_of("evaluator")]
+        lost = [task for task in evaluators if (task == giver) == (not self.struck)]
+        self.struck.append(lost)
+        for worker in {self._fleet.placement.worker_of[task] for task in lost}:
+            os.kill(self._fleet._pids[worker][1], signal.SIGKILL)
 
 
 def test_results_on_their_way_outlive_the_workers_that_give_and_adopt_them(tmp_path, monkeypatch):
@@ -97,13 +114,13 @@ def test_results_on_their_way_outlive_the_workers_that_give_and_adopt_them(tmp_p
     monkeypatch.setattr(Interceptor, "struck", [])
     monkeypatch.setattr("topology.ray_runtime.RayRuntime", Interceptor)
     topology = latest_topology(
-        *write_latest_inputs(tmp_path, 21, objects=500, queries=150, last_ts=90), tick=2, piece=20, mergers=2,
-        epoch={"objects": 10, "queries": 100}, balancer={"seed": 3}, max_pending=4,
-        checkpoint={"directory": str(tmp_path / "checkpoints"), "epochs": 7}, ray={"workers": 4, "silent_seconds": 1.0},
+        *write_latest_inputs(tmp_path, 21, objects=600, queries=150, last_ts=90), tick=1, piece=50, mergers=2, feedback=3,
+        epoch={"objects": 5, "queries": 100}, balancer={"seed": 3}, max_pending=2,
+        checkpoint={"directory": str(tmp_path / "checkpoints"), "epochs": 1}, ray={"workers": 4, "silent_seconds": 1.0},
     )  # fmt: skip
     outcome = run(topology, runtime="ray")
     assert len(Interceptor.struck) == outcome.summary["restarts"] == 2
-    assert outcome.summary["objects"] == 500
+    assert outcome.summary["objects"] == 600
     assert not wrong_lines(topology, outcome.collected)
 
 
