@@ -79,7 +79,7 @@ class Interceptor(driver.RayRuntime):
     """Kills when results are on their way in the newest checkpoint: the worker that gave them, later the other evaluators'."""
 
     struck: ClassVar = []
-    due: ClassVar = (10, 25)
+    due: ClassVar = (10, 25)  # at the earliest, one in each generation
 
     def __init__(self, *args, on_report, **kwargs):
         super().__init__(*args, on_report=self._heard, **kwargs)
@@ -92,7 +92,8 @@ class Interceptor(driver.RayRuntime):
 
     def _listen(self, endpoint, seconds, conductor):
         super()._listen(endpoint, seconds, conductor)
-        if len(self.struck) == len(self.due) or conductor.acked < self.due[len(self.struck)]:
+        strikes = self._fleet._generation - 1
+        if len(self.struck) != strikes or strikes == len(self.due) or conductor.acked < self.due[strikes]:
             return
         with suppress(FileNotFoundError):  # it may be removed at this moment
             newest = max(Path(self._checkpoints.store.url).glob("0*/manifest.json"))
