@@ -19,6 +19,7 @@ from streams.comparison import compare
 from streams.errors import RunError
 from topology import run
 from topology.ray_runtime import driver
+from topology.ray_runtime.fleet import WorkerLostError
 from topology.verification import oracle_of
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
@@ -93,7 +94,7 @@ class Interceptor(driver.RayRuntime):
     def _listen(self, endpoint, seconds, conductor):
         super()._listen(endpoint, seconds, conductor)
         strikes = self._fleet._generation - 1
-        if len(self.struck) != strikes or strikes == len(self.due) or conductor.acked < self.due[strikes]:
+        if strikes == len(self.due) or conductor.acked < self.due[strikes] or self._checkpoints._writer.busy:
             return
         with suppress(FileNotFoundError):  # it may be removed at this moment
             newest = max(Path(self._checkpoints.store.url).glob("0*/manifest.json"))
@@ -106,8 +107,10 @@ class Interceptor(driver.RayRuntime):
         evaluators = [task.id for task in self.wiring.tasks_of("evaluator")]
         lost = [task for task in evaluators if (task == giver) == (not self.struck)]
         self.struck.append(lost)
-        for worker in {self._fleet.placement.worker_of[task] for task in lost}:
+        workers = sorted({self._fleet.placement.worker_of[task] for task in lost})
+        for worker in workers:
             os.kill(self._fleet._pids[worker][1], signal.SIGKILL)
+        raise WorkerLostError("intercepted", workers)  # at once, before there is a newer checkpoint
 
 
 def test_results_on_their_way_outlive_the_workers_that_give_and_adopt_them(tmp_path, monkeypatch):
