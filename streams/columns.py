@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Ids", "csr_concat", "csr_slice", "csr_take", "sorted_rows"]
+__all__ = ["Ids", "csr_concat", "csr_slice", "csr_take", "distinct", "sorted_rows"]
 
 IdKind = Literal["int", "text", "json"]
 Ints = NDArray[np.int64]
@@ -110,6 +110,12 @@ def csr_concat(parts: Sequence[tuple[Offsets, NDArray]]) -> tuple[Offsets, NDArr
     sizes = np.cumsum([0] + [off[-1] for off, _ in parts])
     offsets = [np.zeros(1, np.int32)] + [off[1:] + base for (off, _), base in zip(parts, sizes, strict=False)]
     return np.concatenate(offsets).astype(np.int32), np.concatenate([values for _, values in parts])
+
+
+def distinct(values: NDArray[np.integer]) -> NDArray[Any]:
+    """Return the distinct values, ascending, by sorting; numpy's own goes by hash, which takes several times as long."""
+    ordered = np.sort(values)
+    return ordered if len(ordered) < 2 else ordered[np.append(True, ordered[1:] != ordered[:-1])]
 
 
 def sorted_rows(row: Ints, value: Ints, rows: int) -> tuple[Offsets, Ints]:

@@ -24,6 +24,7 @@ from operators.needs import EVALUATOR_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.textual_summary import SUMMARY_FIELDS, summary_changes
+from partitioners.plans.moved_places import moved_places
 from partitioners.plans.plan import Plan
 from streams.batches import (
     OP_REGISTER,
@@ -289,7 +290,8 @@ class Evaluator(Bolt):
                 continue
             self._schedule.follow(order)
             if order.kind == "prepare":
-                handover.begin(self._core)
+                assert self._schedule.next is not None
+                handover.begin(self._core, moved_places(self._schedule.plan, self._schedule.next))
                 self._next_meetings = self._meetings_of(self._schedule.next)
             else:
                 self._switch(handover, epoch, emit)

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from operators.evaluation.core import Core, ListCore
 from operators.evaluation.moves import Moves, moves_of
 from partitioners.columns import Csr, Workers
+from partitioners.plans.moved_places import Box
 from streams.batches import QueryBatch, RankedBatch
-from streams.columns import Ints
+from streams.columns import Ints, distinct
 
 __all__ = ["Handover", "moving_problems"]
 
@@ -81,9 +82,14 @@ class Handover:
 
     # --- prepare -----------------------------------------------------------------------------------------------------
 
-    def begin(self, core: Core) -> None:
-        """Begin to look through what is held, before anything of this epoch is registered."""
-        self._round = _Round(unseen=np.setdiff1d(core.numbers(), self.left, assume_unique=True))
+    def begin(self, core: Core, where: Box | None = None) -> None:
+        """Begin to look through what is held, before anything of this epoch is registered.
+
+        Queries that do not touch `where` stay where they are: a core that knows places (`touching`) does not show them.
+        """
+        touching = getattr(core, "touching", None)
+        held = core.numbers() if where is None or touching is None else touching(where)
+        self._round = _Round(unseen=np.setdiff1d(held, self.left, assume_unique=True))
 
     def register(self, queries: QueryBatch, old: Csr, new: Csr, core: Core) -> NDArray[np.bool_]:
         """Note registrations while both plans hold for queries; return which of them take part already.
@@ -106,7 +112,7 @@ class Handover:
     def look(self, queries: QueryBatch, old: Csr, new: Csr) -> None:
         """Find out what is to be given."""
         moves = self._note(queries, old, new)
-        for taker in np.unique(moves.give_to).tolist():
+        for taker in distinct(moves.give_to).tolist():
             given = queries.number[moves.give_row[moves.give_to == taker]]
             self._under_way.give.append((taker, given))
 
@@ -193,7 +199,7 @@ class Handover:
         early = early[core.holds(early)]
         core.wake(early)
         core.hush(leaving)
-        self.left = np.union1d(self.left, leaving)
+        self.left = distinct(np.concatenate([self.left, leaving]))
         sent: list[tuple[int, RankedBatch]] = []
         if lists is not None:
             takers = np.unique(adopter[adopter >= 0]).tolist()

@@ -26,7 +26,7 @@ class RangeCore:
         self.insert, self.set_end, self.remove = index.insert, index.set_end, index.remove
         self.ended, self.hush, self.wake = index.ended, index.hush, index.wake
         self.cost, self.load, self.reset_cost = index.cost, index.load, index.reset_cost
-        self.restore = index.restore
+        self.restore, self.touching = index.restore, index.touching
 
     def take(self, objects: ObjectBatch) -> Found:
         """Return the matches of an epoch."""

@@ -168,6 +168,9 @@ class RangeIndex(Protocol):
     def overlapping(self, cells: CellRange) -> Ints:
         """Return the numbers of the queries that overlap these cells, in ascending order."""
 
+    def touching(self, box: tuple[float, float, float, float]) -> Ints:
+        """Return the numbers of the queries that touch a closed box (low x, low y, high x, high y), in ascending order."""
+
     def queries(self, numbers: Ints) -> QueryBatch:
         """Return those of these queries that are held, in this order, as they were registered, ready for another index.
 

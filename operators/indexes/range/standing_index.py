@@ -16,7 +16,7 @@ from operators.indexes.core.workload import Workload
 from operators.indexes.range.range_index import Arrays, CellRange, Cost, Load, Matches
 from partitioners.grids.fine_grid import FineGrid
 from streams.batches import OP_REGISTER, OP_UPSERT, ObjectBatch, QueryBatch
-from streams.columns import Ids
+from streams.columns import Ids, distinct
 from streams.errors import InputError
 from streams.geometry import REGION_CIRCLE, Metric, distance
 
@@ -122,7 +122,7 @@ class StandingIndex:
     def _found(self, numbers: Ints) -> Slots:
         """Return the slots of those of these queries that are held, each once."""
         slots = self._table.roster.find(_plain(numbers, np.int64))
-        return np.unique(slots[slots >= 0])
+        return distinct(slots[slots >= 0])
 
     def asleep(self) -> Ints:
         """Return the numbers of the queries that are asleep, in ascending order."""
@@ -140,13 +140,13 @@ class StandingIndex:
         lower = ends < roster.ends_of(slots)
         roster.set_ends(slots[lower], ends[lower])
         self._expiry.note(numbers[held][lower], ends[lower])
-        return len(np.unique(slots))
+        return len(distinct(slots))
 
     def ended(self, now: int) -> Ints:
         """Return the numbers of the queries with end <= now, which the caller is to remove."""
         roster = self._table.roster
         slots = roster.find(self._expiry.ended(now, roster))
-        slots = np.unique(slots[slots >= 0])
+        slots = distinct(slots[slots >= 0])
         return roster.numbers_of(slots[roster.ends_of(slots) <= now])
 
     def expire(self, now: int) -> Ints:
@@ -211,6 +211,16 @@ class StandingIndex:
         held = self._table.roster.held()
         parts = [held[start : start + CHUNK] for start in range(0, len(held), CHUNK)]
         slots = [held[:0], *(part[self._work.overlapping(self._table.bounds(part), cells)] for part in parts)]
+        return np.sort(self._table.roster.numbers_of(np.concatenate(slots)))
+
+    def touching(self, box: tuple[float, float, float, float]) -> Ints:
+        """Return the numbers of the queries that touch a closed box, in ascending order."""
+        held = self._table.roster.held()
+        slots = [held[:0]]
+        for start in range(0, len(held), CHUNK):
+            part = held[start : start + CHUNK]
+            low_x, low_y, high_x, high_y = self._table.bounds(part).T
+            slots.append(part[(low_x <= box[2]) & (high_x >= box[0]) & (low_y <= box[3]) & (high_y >= box[1])])
         return np.sort(self._table.roster.numbers_of(np.concatenate(slots)))
 
     def queries(self, numbers: Ints) -> QueryBatch:
