@@ -13,19 +13,23 @@ __all__ = ["Box", "moved_places"]
 Box = tuple[float, float, float, float]
 
 
-@lru_cache(maxsize=1)
 def moved_places(old: Plan, new: Plan) -> Box | None:
     """Return a closed box such that every region that does not touch it has the same workers under both plans.
 
     None: no such box is known. A grid plan sends a region to the workers of the cells that it touches; so where no cell has
     another worker, nothing has changed. The box is a cell wider than what has changed, because cells are
     found by rounded numbers, and has no end at the edges of the space, beyond which the nearest cells count.
-    Remembered, as all evaluators of a process ask.
     """
     if not (isinstance(old, GridPlan) and isinstance(new, GridPlan) and old.grid == new.grid):
         return None
     if old.anchored or new.anchored or not (old.meets_once and new.meets_once):
         return None
+    return _box_of_changes(old, new)
+
+
+@lru_cache(maxsize=1)
+def _box_of_changes(old: GridPlan, new: GridPlan) -> Box | None:
+    """Return the box around cells with another worker; remembered, as all evaluators of a process ask."""
     workers = (plan.part_worker.take(plan.a_grid.owner) for plan in (old, new))
     changed = np.not_equal(*workers).reshape(old.rows, old.columns)
     columns, rows = np.flatnonzero(changed.any(0)), np.flatnonzero(changed.any(1))
