@@ -83,14 +83,14 @@ class Answers:
     # --- what moves --------------------------------------------------------------------------------------------------
 
     def hand_over(
-        self, handover: Handover, epoch: int, lag: int, watermark: int | None
+        self, handover: Handover, epoch: int, lag: int, watermark: int | None, ended: Ints
     ) -> list[tuple[int, RankedBatch]]:
         """Put the next plan in force; return what to send to whom: lists, and what this evaluator should have done still.
 
         Queries that came early are answered from the watermark on: until there, others have answered.
         """
         late, at = self.instants.overdue(handover.leaving, watermark)
-        woken, results = handover.switch(self._core, self._core, epoch, lag)
+        woken, results = handover.switch(self._core, self._core, epoch, lag, ended)
         self.instants.remove(handover.left)
         self.instants.add(self._core.queries(woken), watermark)
         self.changed = np.setdiff1d(self.changed, handover.left)

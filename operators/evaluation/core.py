@@ -124,4 +124,4 @@ class ListCore(Core, Protocol):
 
     @staticmethod
     def saved_results(state: dict[str, Any]) -> RankedBatch:
-        """Return the results of a snapshot, of all its standing queries that are not hushed."""
+        """Return the results of a snapshot."""

@@ -26,15 +26,7 @@ from operators.redistribution import Division
 from operators.routing.textual_summary import SUMMARY_FIELDS, summary_changes
 from partitioners.plans.moved_places import moved_places
 from partitioners.plans.plan import Plan
-from streams.batches import (
-    OP_REGISTER,
-    HitBatch,
-    ObjectBatch,
-    QueryBatch,
-    RankedBatch,
-    TupleBatch,
-    batch_fields,
-)
+from streams.batches import OP_REGISTER, HitBatch, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ints
 from streams.errors import DeclarationError
 
@@ -89,8 +81,8 @@ class Evaluator(Bolt):
         raise NotImplementedError
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
-        """Yield what would keep queries from moving."""
-        yield from moving_problems(component, self.core_class)
+        """Return what would keep queries from moving."""
+        return moving_problems(component, self.core_class)
 
     def open(self, context: TaskContext) -> None:
         """Start without queries."""
@@ -227,6 +219,8 @@ class Evaluator(Bolt):
         ended = np.union1d(self._ended, self._core.ended(epoch.watermark))
         waits = np.isin(ended, withheld)
         ended, self._ended = ended[~waits], ended[waits]
+        if len(self._ended):
+            self._core.hush(self._ended)  # what it knows may still move, but it learns nothing more
         if not len(ended):
             return
         spoken = ended
@@ -302,7 +296,7 @@ class Evaluator(Bolt):
         if self._answers is None:
             handover.switch(self._core, None, epoch.number, lag)
         else:
-            for taker, lists in self._answers.hand_over(handover, epoch.number, lag, self._watermark):
+            for taker, lists in self._answers.hand_over(handover, epoch.number, lag, self._watermark, self._ended):
                 self._context.count("results_given", len(lists))
                 emit.direct(taker, lists, "adoption")
         self._meetings, self._next_meetings = self._next_meetings, None

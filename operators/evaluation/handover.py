@@ -188,15 +188,18 @@ class Handover:
     # --- switch ------------------------------------------------------------------------------------------------------
 
     def switch(
-        self, core: Core, lists: ListCore | None, epoch: int, lag: int
+        self, core: Core, lists: ListCore | None, epoch: int, lag: int, ended: Ints = _NONE
     ) -> tuple[Ints, list[tuple[int, RankedBatch]]]:
-        """Put the new plan in force; return what wakes here, and results to be sent, with their adopters."""
+        """Put the new plan in force; return what wakes here, and results to be sent, with their adopters.
+
+        Queries that have `ended` on their way sleep on: others may have results for them still.
+        """
         here = self._under_way
         early = np.concatenate([_NONE, *here.early])
         leaving, adopter = np.concatenate([_NONE, *here.leaving]), np.concatenate([_NOBODY, *here.adopter])
         held = core.holds(leaving)
         leaving, adopter = leaving[held], adopter[held]
-        early = early[core.holds(early)]
+        early = np.setdiff1d(early[core.holds(early)], ended)
         core.wake(early)
         core.hush(leaving)
         self.left = distinct(np.concatenate([self.left, leaving]))
@@ -204,6 +207,7 @@ class Handover:
         if lists is not None:
             takers = np.unique(adopter[adopter >= 0]).tolist()
             sent += [(taker, lists.results(leaving[adopter == taker])) for taker in takers]
+            self.given = RankedBatch.concat([RankedBatch.empty(), *(batch for _, batch in sent)])
             unsettled = np.unique(np.concatenate([_NONE, *here.unsettled]))
             # Some of the switch before may wait still, where time has not moved since.
             waiting = [(due, np.setdiff1d(numbers, leaving)) for due, numbers in self._waiting]
