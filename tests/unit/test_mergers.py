@@ -192,16 +192,13 @@ def test_terms_merger_refuses_what_it_cannot_name_or_add():
         sent(merger, (0, ranked([(7, 5, 2, [(3, 1)])], instant=True)))
 
 
-def test_merger_refuses_a_grouping_that_divides_the_lists_of_a_query():
-    """With several mergers the results are read by number; a single one may read them in any way."""
-    item = SimpleNamespace(stream="results", component="evaluator", fields=("seq",))
-    several = SimpleNamespace(parallelism=2, inputs=[item])
-    (problem,) = RankedMerger().check(None, several)
-    assert problem[0] == "inputs"
-    assert "fields = ['number']" in problem[1]
-    assert not list(RankedMerger().check(None, SimpleNamespace(parallelism=1, inputs=[item])))
-    right = SimpleNamespace(stream="results", component="evaluator", fields=("number",))
-    assert not list(RankedMerger().check(None, SimpleNamespace(parallelism=2, inputs=[right])))
+def test_merger_refuses_fields_that_divide_the_lists_of_a_query():
+    """They are grouped by number, and by nothing else."""
+    for fields, problems in ((("seq",), 1), (("number",), 0)):
+        item = SimpleNamespace(stream="rankings", component="evaluator", grouping="fields", fields=fields)
+        found = list(RankedMerger().check(None, SimpleNamespace(parallelism=2, inputs=[item])))
+        assert len(found) == problems
+        assert all(key == "inputs" and "fields = ['number']" in text for key, text in found)
 
 
 def test_merged_lists_are_of_the_type_of_their_query():

@@ -56,9 +56,9 @@ def test_costs_are_reported_with_the_queries_held():
 @pytest.mark.parametrize("kind", ["summaries", "cells"])
 def test_statistics_of_partitions_come_from_workers_that_have_one(kind):
     """A worker without a partition has nothing to report, and the balancer does not wait for it."""
-    assert STATISTICS[kind].partitions_only
+    assert STATISTICS[kind].by_place
     assert reporter_of(kind, 2, core_of(0)).report(PLAN) is None
-    assert not STATISTICS["costs"].partitions_only
+    assert not STATISTICS["costs"].by_place
 
 
 def test_answers_are_about_the_load_that_was_reported():
