@@ -154,6 +154,7 @@ class Tally:
                     "to": f"{EVALUATOR}[{event['to']}]",
                     "queries_moved": event["queries_moved"],
                     "ms": round((self._clock() - self._round_began) * 1e3, 3),
+                    "why": event["why"],
                 }
             )
 

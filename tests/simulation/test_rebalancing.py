@@ -54,6 +54,7 @@ def test_each_policy_moves_queries_and_stays_exact(tmp_path, policy):
     assert moved
     assert sum(one["queries_moved"] for one in moved) > 0
     assert all(one["from"] != one["to"] and one["epoch"] > 0 for one in moved)
+    assert policy == "random" or any("C_r" in one["why"] for one in moved)
 
 
 def test_the_same_statistics_give_the_same_moves(tmp_path):
