@@ -28,7 +28,7 @@ from streams.files.result_files import read_results
 from topology import Outcome, run
 from topology.ray_runtime import driver, fleet
 from topology.ray_runtime.frames import SAVED
-from topology.verification import oracle_of
+from topology.verification import oracle_of, verify_lines
 
 pytestmark = pytest.mark.ray
 
@@ -86,7 +86,12 @@ class Subject:
 #: A further topology joins here.
 SUBJECTS = {
     "tornado": Subject(tornado, wrong_matches, ("quiet", "rebalance", "checkpoint")),
-    "latest": Subject(latest, wrong_lines, ("adoption",), aggregator="merger[1]"),
+    "latest": Subject(
+        latest,
+        lambda topology, found: wrong_lines(topology, verify_lines(found)),
+        ("adoption",),
+        aggregator="merger[1]",
+    ),
 }
 TARGETS = ("spout", "router", "evaluator", "aggregator", "sink", "evaluators", "node")
 FAULTS = ("kill", "pause")

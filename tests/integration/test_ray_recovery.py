@@ -20,7 +20,7 @@ from streams.errors import RunError
 from topology import run
 from topology.ray_runtime import driver
 from topology.ray_runtime.fleet import WorkerLostError
-from topology.verification import oracle_of
+from topology.verification import oracle_of, verify_lines
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
@@ -125,7 +125,7 @@ def test_results_on_their_way_outlive_the_workers_that_give_and_adopt_them(tmp_p
     outcome = run(topology, runtime="ray")
     assert len(Interceptor.struck) == outcome.summary["restarts"] == 2
     assert outcome.summary["objects"] == 600
-    assert not wrong_lines(topology, outcome.collected)
+    assert not wrong_lines(topology, verify_lines(outcome.collected))
 
 
 def test_several_workers_that_die_at_once_are_one_restart(tmp_path, sabotage):
