@@ -30,6 +30,19 @@ def test_rebalancing_is_exact_under_any_schedule(tmp_path, first):
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
+@pytest.mark.parametrize("kind", ["text", "keyword", "prefix", "spatial-first", "keyword-first", "kdt-tree"])
+def test_rebalancing_is_exact_where_keywords_are_divided(tmp_path, kind):
+    """A pair that meets at several evaluators is reported by one of them, whichever plan is in force."""
+    for seed in range(8):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        inputs = write_inputs(folder, seed, objects=120, queries=60)
+        topology = adaptive_topology(
+            *inputs, partitioner={"kind": kind, "side": 4}, balancer={"seed": seed, "units": 1.0}, feedback=1 + seed % 3
+        )
+        assert_exact(topology, scheduler_seed=seed, delays=True)
+
+
 @pytest.mark.parametrize("cut", [3, 6, 9, 12])
 def test_rebalancing_goes_on_after_a_restart(tmp_path, cut):
     """Plans, summaries and queries on their way are part of the state, in the middle of any step of a round."""
