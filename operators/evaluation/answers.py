@@ -91,7 +91,6 @@ class Answers:
         """
         late, at = self.instants.overdue(handover.leaving, watermark)
         woken, results = handover.switch(self._core, self._core, epoch, lag, ended)
-        self.instants.remove(handover.left)
         self.instants.add(self._core.queries(woken), watermark)
         self.changed = np.setdiff1d(self.changed, handover.left)
         sent = []
