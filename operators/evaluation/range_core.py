@@ -7,7 +7,7 @@ import numpy as np
 
 from operators.evaluation.core import Found
 from operators.indexes import RangeIndex
-from operators.indexes.range.standing_index import SAVED_COLUMNS, registrations, saved_columns
+from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 
 __all__ = ["RangeCore"]

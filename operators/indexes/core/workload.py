@@ -101,6 +101,13 @@ class Workload:
             for place, (x, y) in ((1, (0, 1)), (2, (2, 3))):
                 np.add.at(self.cells[place].reshape(-1), self.grid.cells_of(bounds[:, x], bounds[:, y]), sign)
 
+    def take_queries(self, other: "Workload") -> None:
+        """Count the queries that another counts, in place of one's own."""
+        for mine, theirs in zip(self._borders, other._borders, strict=True):
+            mine[:] = theirs
+        if self.cells is not None and other.cells is not None:
+            self.cells[1:] = other.cells[1:]
+
     def check(self, cells: CellRange) -> None:
         """Raise `DeclarationError` for cells outside of the grid."""
         if cells.max_column >= self.grid.columns or cells.max_row >= self.grid.rows:
