@@ -149,6 +149,16 @@ def _living(
     return count
 
 
+@kernel
+def _alive(off: Ints, slots: Slots, time: Any, ts: Any, end: Any, out: NDArray[np.bool_]) -> None:
+    """Tell of each slot whether its lifetime contains the object's time."""
+    for i in range(off.shape[0] - 1):
+        for p in range(off[i], off[i + 1]):
+            if p + _AHEAD < slots.shape[0]:
+                prefetch(ts, np.int64(slots[p + _AHEAD]))
+            out[p] = ts[slots[p]] <= time[i] and (end.shape[0] == 0 or time[i] < end[slots[p]])
+
+
 class Roster:
     """Numbers, lifetimes and slots; see the module."""
 
@@ -259,14 +269,29 @@ class Roster:
 
         Where every lifetime contains every time of the batch, as bounds over both tell, no lifetime is looked at.
         """
-        timed = bool(len(time)) and not (time.min() >= self._latest_start and time.max() < self._earliest_end)
-        codes: NDArray[Any] = time if self.number.dtype == np.int64 else _NO_CODES
-        if timed and self.number.dtype == np.int32:
-            low, high = self._time_base - 2**31, self._time_base + 2**31 - 2
-            codes = (np.clip(time, max(low, -FOREVER), min(high, FOREVER)) - self._time_base).astype(np.int32)
+        timed = self._timed(time)
+        codes: NDArray[Any] = self._codes(time) if timed or self.number.dtype == np.int64 else _NO_CODES
         out_off, out = np.empty(len(off), np.int64), np.empty(len(slots), np.int64)
         count = _living(off, slots, codes, self.number, self._number_base, self.ts, self.end, timed, out_off, out)
         return out_off, out if count == len(out) else out[:count].copy()
+
+    def alive(self, off: Ints, slots: Slots, time: Ints) -> NDArray[np.bool_] | None:
+        """Tell of each object's slots whether they live at its time; None where all do, as bounds over both tell."""
+        if not self._timed(time):
+            return None
+        out = np.empty(len(slots), np.bool_)
+        _alive(off, slots, self._codes(time), self.ts, self.end, out)
+        return out
+
+    def _timed(self, time: Ints) -> bool:
+        return bool(len(time)) and not (time.min() >= self._latest_start and time.max() < self._earliest_end)
+
+    def _codes(self, time: Ints) -> NDArray[Any]:
+        """Return times as lifetimes have them."""
+        if self.number.dtype == np.int64:
+            return time
+        low, high = self._time_base - 2**31, self._time_base + 2**31 - 2
+        return (np.clip(time, max(low, -FOREVER), min(high, FOREVER)) - self._time_base).astype(np.int32)
 
     def may_end(self, now: int) -> bool:
         """Tell whether some query may have ended by now, from a bound that only `tighten` moves up."""

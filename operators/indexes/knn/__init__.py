@@ -1,0 +1,1 @@
+"""Indexes of continuous k-nearest-neighbour queries."""

@@ -1,0 +1,116 @@
+"""The objects that lists name: a row for each, however many lists name it, for as long as one does.
+
+Rows are appended. When most of them are named by no list any more they are written anew, and the lists are told their new rows.
+"""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streams.columns import Ids, Ints
+
+__all__ = ["ObjectRows"]
+
+Rows = NDArray[np.int32]
+
+#: Rows are written anew when more than half of them are dead, and there are at least so many.
+SMALLEST_REWRITE = 4096
+
+
+class ObjectRows:
+    """Places in the input and identifiers of objects, by row.
+
+    Attributes:
+        seq: the place of each object in the input.
+        uses: how many lists name it.
+        top: rows in use, dead ones included.
+    """
+
+    def __init__(self) -> None:
+        self.seq: Ints = np.empty(0, np.int64)
+        self.uses: Rows = np.empty(0, np.int32)
+        self.top = 0
+        self._ids = _IdColumn()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return 12 * self.top + self._ids.nbytes
+
+    def reserve(self, more: int) -> None:
+        """Make room for more rows, which a kernel may fill."""
+        if self.top + more > len(self.seq):
+            room = 2 * (self.top + more) + 64
+            seq, uses = np.empty(room, np.int64), np.zeros(room, np.int32)
+            seq[: self.top], uses[: self.top] = self.seq[: self.top], self.uses[: self.top]
+            self.seq, self.uses = seq, uses
+
+    def name(self, ids: Ids) -> None:
+        """Give identifiers to rows that a kernel has filled behind the others, in their order."""
+        self._ids.append(ids)
+        self.top += len(ids)
+
+    def append(self, seq: Ints, ids: Ids) -> Rows:
+        """Add objects that no list names yet; return their rows."""
+        self.reserve(len(seq))
+        rows = np.arange(self.top, self.top + len(seq), dtype=np.int32)
+        self.seq[rows], self.uses[rows] = seq, 0
+        self.name(ids)
+        return rows
+
+    def ids(self, rows: Rows) -> Ids:
+        """Return the identifiers of rows."""
+        return self._ids.take(rows)
+
+    def rewritten(self, dead: int) -> Rows | None:
+        """Drop dead rows where that is worth it; return the new row of each old one, or None where nothing has changed."""
+        if dead <= SMALLEST_REWRITE or 2 * dead <= self.top:
+            return None
+        alive = self.uses[: self.top] > 0
+        kept = np.flatnonzero(alive)
+        new = (np.cumsum(alive) - 1).astype(np.int32)
+        self.seq, self.uses = self.seq[kept], self.uses[kept]
+        ids = self._ids.take(kept.astype(np.int32))
+        self._ids = _IdColumn()
+        self._ids.append(ids)
+        self.top = len(kept)
+        return new
+
+
+class _IdColumn:
+    """Identifiers one after the other, in parts of growing size, so that appending copies little."""
+
+    def __init__(self) -> None:
+        self._parts: list[Ids] = []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.values.nbytes for part in self._parts)
+
+    def append(self, ids: Ids) -> None:
+        if not len(ids):
+            return
+        parts = [*self._parts, ids]
+        while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):
+            last = parts.pop()
+            parts[-1] = Ids.concat([parts[-1], last])
+        if len({part.kind for part in parts}) > 1:
+            parts = [Ids.concat(parts)]
+        self._parts = parts
+
+    def take(self, rows: Rows) -> Ids:
+        if not self._parts:
+            return Ids("int", np.empty(0, np.int64))
+        kind = self._parts[0].kind
+        if len(self._parts) == 1:
+            return self._parts[0].take(rows)
+        if kind != "int":
+            values = pa.chunked_array([part.values for part in self._parts]).take(pa.array(rows))
+            return Ids(kind, values.combine_chunks())
+        ends = np.cumsum([len(part) for part in self._parts])
+        which = np.searchsorted(ends, rows, side="right")
+        out = np.empty(len(rows), np.int64)
+        for number, part in enumerate(self._parts):
+            mine = np.flatnonzero(which == number)
+            out[mine] = part.values[rows[mine] - (ends[number] - len(part))]
+        return Ids("int", out)

@@ -1,0 +1,217 @@
+"""An index of continuous k-nearest-neighbour queries: a table, the lists, and a structure that finds the balls."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.core.query_table import QueryTable
+from operators.indexes.core.standing_queries import (
+    SAVED_COLUMNS,
+    Slots,
+    StandingQueries,
+    finite_places,
+    plain,
+    registrations,
+    saved_columns,
+)
+from operators.indexes.core.structure import Probe
+from operators.indexes.knn.knn_index import BallStructure, Near
+from operators.indexes.knn.nearest_lists import MOST_NEIGHBOURS, NearestLists
+from operators.indexes.range.range_index import Cost
+from streams.batches import OP_UPSERT, TYPE_KNN, ObjectBatch, QueryBatch, RankedBatch
+from streams.columns import Ints, distinct
+from streams.errors import InputError
+from streams.geometry import Metric, Rect, distance
+
+__all__ = ["StandingKnn"]
+
+Floats = NDArray[np.float64]
+
+#: So many of the objects that came last are kept, to tell which subscriptions they cost work.
+KEPT_OBJECTS = 1024
+
+
+class StandingKnn(StandingQueries):
+    """Subscriptions and their k nearest objects, over any structure."""
+
+    def __init__(
+        self, structure: Callable[[QueryTable, NearestLists], BallStructure], space: Rect, metric: Metric
+    ) -> None:
+        self._make = structure
+        self._cost = Cost()
+        self._recent: list[ObjectBatch] = []
+        super().__init__(space, metric)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._lists = NearestLists(self._table)
+        self._structure = self._make(self._table, self._lists)
+
+    def _check(self, queries: QueryBatch) -> None:
+        super()._check(queries)
+        wrong = np.flatnonzero((queries.k < 1) | (queries.k > MOST_NEIGHBOURS))
+        if len(wrong):
+            row = int(wrong[0])
+            raise InputError(
+                f"query {queries.number[row]} (row {row} of the batch) wants the {queries.k[row]} nearest; "
+                f"expected 1 to {MOST_NEIGHBOURS}"
+            )
+
+    def _file(self, queries: QueryBatch, slots: Slots) -> None:
+        self._lists.open(slots, queries.k)
+        self._structure.add(slots)
+
+    def _unfile(self, slots: Slots) -> Slots:
+        reusable = self._structure.discard(slots)
+        self._lists.close(slots)
+        return reusable
+
+    def _rebuild(self) -> None:
+        numbers = self.numbers()
+        known, bounds = self.results(numbers), self.bounds(numbers)
+        super()._rebuild()
+        self.adopt(known)
+        self.bind(numbers, bounds)
+
+    def take(self, objects: ObjectBatch) -> Ints:
+        """Enter objects, in the order of the input, into the lists they belong to; return the numbers of those that changed.
+
+        A deletion changes nothing.
+        """
+        present = objects.op == OP_UPSERT
+        if not present.all():
+            objects = objects.take(np.flatnonzero(present))
+        if not len(objects):
+            return np.empty(0, np.int64)
+        if (objects.seq[1:] <= objects.seq[:-1]).any():
+            raise InputError("objects out of the order of the input; sort them by 'seq'")
+        self._recent = [*self._recent, objects]
+        while sum(map(len, self._recent[1:])) >= KEPT_OBJECTS:
+            self._recent = self._recent[1:]
+        probe = self._probe(objects)
+        seq, ts = plain(objects.seq, np.int64), plain(objects.ts, np.int64)
+        changed = [np.empty(0, np.int32)]
+        examined, row = 0, 0
+        while row < len(objects):
+            near = self._structure.probe(probe, row)
+            off, slots = self._living(near, ts)
+            far = None if self._metric == "euclidean" else self._distances(near.first, off, slots, probe)
+            changed.append(self._lists.settle(near.first, off, slots, far, probe, seq, objects.ids))
+            self._structure.shrink(changed[-1])
+            examined, row = examined + near.examined, near.next
+        slots = np.concatenate(changed)
+        cost = self._cost
+        self._cost = Cost(cost.objects + len(objects), cost.candidates + examined, cost.matches + len(slots))
+        return np.sort(self._table.roster.numbers_of(distinct(slots)))
+
+    def _probe(self, objects: ObjectBatch) -> Probe:
+        x, y = plain(objects.x, np.float64), plain(objects.y, np.float64)
+        finite_places(x, y)
+        word_off, words = self._table.words.known(plain(objects.kw_off, np.int32), plain(objects.kw, np.int64))
+        return Probe(x, y, word_off, words)
+
+    def _living(self, near: Near, ts: Ints) -> tuple[Ints, Slots]:
+        """Return pairs without those whose subscription does not live at the object's time."""
+        keep = self._table.roster.alive(near.off, near.slots, ts[near.first : near.next])
+        if keep is None:
+            return near.off, near.slots
+        before = np.zeros(len(keep) + 1, np.int64)
+        np.cumsum(keep, out=before[1:])
+        return before[near.off], near.slots[keep]
+
+    def _distances(self, first: int, off: Ints, slots: Slots, probe: Probe) -> Floats:
+        """Return the distances of pairs as `streams.geometry` has them: a kernel's sine may differ in the last bit."""
+        at = np.repeat(np.arange(first, first + len(off) - 1), np.diff(off))
+        place = self._table.shape[slots]
+        return distance(probe.x[at], probe.y[at], place[:, 0], place[:, 1], self._metric)
+
+    # --- results -----------------------------------------------------------------------------------------------------
+
+    def results(self, numbers: Ints) -> RankedBatch:
+        """Return the lists of queries that are held, in this order."""
+        slots = self._slots(numbers)
+        off, seq, ids, far = self._lists.items(slots)
+        count = len(slots)
+        return RankedBatch(
+            number=np.asarray(numbers, np.int64), ts=np.zeros(count, np.int64), type=np.full(count, TYPE_KNN, np.uint8),
+            k=self._lists.lengths(slots), instant=np.zeros(count, np.bool_), off=off, seq=seq, ids=ids, value=far,
+        )  # fmt: skip
+
+    def _slots(self, numbers: Ints) -> Slots:
+        slots = self._table.roster.find(plain(numbers, np.int64))
+        if len(slots) and slots.min() < 0:
+            raise InputError(f"query {numbers[int(slots.argmin())]} is not held; ask `holds` first")
+        return slots
+
+    def adopt(self, results: RankedBatch) -> None:
+        """Add what others know of the lists of queries that are held."""
+        if not len(results):
+            return
+        slots = self._slots(results.number)
+        self._lists.merge(slots, plain(results.off, np.int32), results.seq, results.ids, results.value)
+        self._structure.shrink(slots)
+
+    def bounds(self, numbers: Ints) -> Floats:
+        """Return the radius of each query's ball; NaN where it has no end."""
+        radius = self._lists.radius[self._slots(numbers)]
+        return np.where(np.isinf(radius), np.nan, radius)
+
+    def bind(self, numbers: Ints, bounds: Floats) -> None:
+        """Use the radii of others for queries whose lists are still to come."""
+        slots = self._slots(numbers)
+        self._lists.bind(slots, plain(bounds, np.float64))
+        self._structure.shrink(slots)
+
+    # --- work --------------------------------------------------------------------------------------------------------
+
+    def cost(self) -> Cost:
+        """Return the counters of work done."""
+        return self._cost
+
+    def reset_cost(self) -> None:
+        """Start counting work afresh."""
+        self._cost = Cost()
+
+    def weights(self) -> tuple[Ints, Floats]:
+        """Return which subscriptions the objects that came last are compared with, and how often each."""
+        found = [np.empty(0, np.int32)]
+        for objects in self._recent:
+            probe, row = self._probe(objects), 0
+            while row < len(objects):
+                near = self._structure.probe(probe, row, everything=True)
+                found.append(near.slots)
+                row = near.next
+        slots, counts = np.unique(np.concatenate(found), return_counts=True)
+        return self._table.roster.numbers_of(slots), counts.astype(np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return self._table.nbytes + self._lists.nbytes + self._structure.nbytes + self._expiry.nbytes
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return subscriptions, lists and counters."""
+        numbers = self.numbers()
+        cost = self._cost
+        return {
+            **saved_columns(self.queries(numbers)),
+            "results": self.results(numbers),
+            "bounds": self.bounds(numbers),
+            "asleep": self.asleep(),
+            "cost": np.array([cost.objects, cost.candidates, cost.matches], np.int64),
+            "recent": list(self._recent),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Become the index that made this snapshot."""
+        self._clear()
+        self.insert(registrations({name: np.array(state[name]) for name in SAVED_COLUMNS}))
+        self.adopt(state["results"])
+        self.bind(np.array(state["number"]), state["bounds"])
+        self.hush(state["asleep"])
+        self._cost = Cost(*(int(number) for number in state["cost"]))
+        self._recent = list(state["recent"])
