@@ -8,6 +8,7 @@ OPERATORS: dict[str, str] = {
     "query-file": "operators.spouts.file_spouts:QueryFileSpout",
     "broadcast-router": "operators.routing.broadcast_router:BroadcastRouter",
     "plan-router": "operators.routing.plan_router:PlanRouter",
+    "knn-evaluator": "operators.evaluation.knn_evaluator:KnnEvaluator",
     "range-evaluator": "operators.evaluation.range_evaluator:RangeEvaluator",
     "ranked-merger": "operators.merging.mergers:RankedMerger",
     "terms-merger": "operators.merging.mergers:TermsMerger",

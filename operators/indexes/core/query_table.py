@@ -74,7 +74,7 @@ def _file(
 ) -> None:  # fmt: skip
     for i in range(slots.shape[0]):
         slot = slots[i]
-        for k in range(4):
+        for k in range(shape.shape[1]):
             shape[slot, k] = given[i, k]
         traits[slot] = region[i] | ((SAID_ANY | (ANY if off[i + 1] > off[i] + 1 else 0)) if match_any[i] else 0)
 
@@ -130,7 +130,7 @@ def _rows(slots: Slots, shape: Floats, kw: Slots, traits: NDArray[np.uint8], out
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
             ahead = np.int64(slots[i + _AHEAD])
-            prefetch(shape, 4 * ahead)
+            prefetch(shape, shape.shape[1] * ahead)
             prefetch(kw, 3 * ahead)
             prefetch(traits, ahead)
         for k in range(4):
@@ -165,16 +165,18 @@ def _bury(slots: Slots, kw: Slots, traits: NDArray[np.uint8], out: Slots) -> boo
 class QueryTable:
     """Rows of queries by slot, their words, numbers and lifetimes.
 
+    Queries that have a place and no region need the first two numbers of `shape` only.
+
     Attributes:
         sleeping: how many queries are asleep; structures do not look at it, so whoever reports matches leaves them out.
     """
 
-    def __init__(self, space: Rect, metric: Metric) -> None:
+    def __init__(self, space: Rect, metric: Metric, shape: int = 4) -> None:
         self.space = space
         self.metric = metric
         self.roster = Roster()
         self.words = Words()
-        self.shape: Floats = np.empty((0, 4))
+        self.shape: Floats = np.empty((0, shape))
         self.traits: NDArray[np.uint8] = np.empty(0, np.uint8)
         self.kw: Slots = np.empty((0, 3), np.int32)
         self.pool: Slots = np.empty(0, np.int32)
@@ -188,7 +190,7 @@ class QueryTable:
     @property
     def nbytes(self) -> int:
         """Bytes in use; capacity that was never touched is address space, not memory."""
-        rows = (45 + self._rare.row_bytes) * self.roster.top
+        rows: int = (13 + 8 * self.shape.shape[1] + self._rare.row_bytes) * self.roster.top
         return self.roster.nbytes + self.words.nbytes + rows + 4 * self._pool_top
 
     def admit(self, queries: QueryBatch) -> Slots:
@@ -282,12 +284,21 @@ class QueryTable:
         return QueryBatch(
             number=numbers, target=numbers, op=np.full(count, OP_REGISTER, np.uint8),
             ts=self.roster.starts_of(slots), end=self.roster.ends_of(slots), match_any=(traits & SAID_ANY) != 0,
-            region=traits & KIND, shape=self.shape[slots], **self._rare.read(slots),
+            region=traits & KIND, shape=self._shapes(slots), **self._rare.read(slots),
             kw_off=kw_off, kw=kw, ids=Ids("int", numbers),
         )  # fmt: skip
 
+    def _shapes(self, slots: Slots) -> Floats:
+        kept = self.shape.shape[1]
+        if kept == 4:
+            return self.shape[slots]
+        shape = np.zeros((len(slots), 4))
+        shape[:, :kept] = self.shape[slots]
+        return shape
+
     def _grow(self, room: int) -> None:
-        shape, traits, kw = np.empty((room, 4)), np.empty(room, np.uint8), np.empty((room, 3), np.int32)
+        shape = np.empty((room, self.shape.shape[1]))
+        traits, kw = np.empty(room, np.uint8), np.empty((room, 3), np.int32)
         held = len(self.traits)
         shape[:held], traits[:held], kw[:held] = self.shape, self.traits, self.kw
         self.shape, self.traits, self.kw = shape, traits, kw

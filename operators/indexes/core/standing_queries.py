@@ -33,13 +33,16 @@ SPARSE, SMALLEST_REBUILD = 4, 4096
 class StandingQueries:
     """A table of queries, and when they end."""
 
+    #: Numbers of a query's shape that are kept.
+    _shape = 4
+
     def __init__(self, space: Rect, metric: Metric) -> None:
         self._space, self._metric = space, metric
         self._clear()
 
     def _clear(self) -> None:
         """Start empty; a derived class makes its own parts after this."""
-        self._table = QueryTable(self._space, self._metric)
+        self._table = QueryTable(self._space, self._metric, self._shape)
         self._expiry = Expiry()
 
     def _file(self, queries: QueryBatch, slots: Slots) -> None:

@@ -35,7 +35,7 @@ class BruteForce:
         self._slots = np.setdiff1d(self._slots, slots, assume_unique=True)
         return slots
 
-    def shrink(self, slots: Slots) -> None:
+    def shrink(self, slots: Slots, near: Near | None = None) -> None:
         """Do nothing: balls are not looked at."""
 
     def probe(self, objects: Probe, first: int, *, everything: bool = False) -> Near:

@@ -5,7 +5,7 @@ registration, and tells which lists an epoch has changed. All implementations gi
 examine on the way.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +18,8 @@ __all__ = ["BallStructure", "Near"]
 Ints = NDArray[np.int64]
 Slots = NDArray[np.int32]
 
+_NOWHERE: Slots = np.empty(0, np.int32)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Near:
@@ -27,6 +29,7 @@ class Near:
         first, next: the objects of the probe that were looked at, `next` excluded.
         off: object ``first + i`` has the slots ``slots[off[i]:off[i + 1]]``.
         examined: candidates that were looked at.
+        at: where the structure has each pair, if it wants to know that afterwards.
     """
 
     first: int
@@ -34,6 +37,7 @@ class Near:
     off: Ints
     slots: Slots
     examined: int
+    at: Slots = field(default_factory=lambda: _NOWHERE)
 
 
 class BallStructure(Protocol):
@@ -49,8 +53,11 @@ class BallStructure(Protocol):
     def discard(self, slots: Slots) -> Slots:
         """Remove subscriptions, before their rows die, and return the slots that nothing refers to any more."""
 
-    def shrink(self, slots: Slots) -> None:
-        """Take note that the balls of these slots have become smaller; a slot may be named more than once."""
+    def shrink(self, slots: Slots, near: Near | None = None) -> None:
+        """Take note that the balls of these slots have become smaller; a slot may be named more than once.
+
+        `near` is what a probe has returned, where that is what came of it.
+        """
 
     def probe(self, objects: Probe, first: int, *, everything: bool = False) -> Near:
         """Look objects up, from `first` on, up to as many as it likes, at least one.

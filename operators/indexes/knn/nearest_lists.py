@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Probe
 from operators.indexes.knn import list_kernels as kernels
+from operators.indexes.knn.blocks import BLOCK_CLASSES
 from operators.indexes.knn.object_rows import ObjectRows
 from streams.columns import Ids, Ints
 
@@ -41,11 +42,10 @@ class NearestLists:
     def __init__(self, table: QueryTable) -> None:
         self._table = table
         self.radius: Floats = np.empty(0)
-        self._start: Slots = np.empty(0, np.int32)
-        self._count, self._room, self._k = (np.empty(0, np.int16) for _ in range(3))
+        self._heads: Slots = np.empty((0, 2), np.int32)
         self._far: Floats = np.empty(0)
         self._row: Slots = np.empty(0, np.int32)
-        self._free: Slots = np.full(kernels.BLOCK_CLASSES, -1, np.int32)
+        self._free: Slots = np.full(BLOCK_CLASSES, -1, np.int32)
         self._objects = ObjectRows()
         self._stamp: Slots = np.zeros(0, np.int32)
         self._state: Ints = np.zeros(kernels.STATE_SIZE, np.int64)
@@ -53,7 +53,7 @@ class NearestLists:
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        slots = 18 * self._table.roster.top
+        slots = 16 * self._table.roster.top
         return slots + 12 * int(self._state[kernels.TOP]) + self._objects.nbytes + self._stamp.nbytes
 
     @property
@@ -64,33 +64,31 @@ class NearestLists:
     @property
     def _lists(self) -> Any:
         """What kernels are given of the lists."""
-        return (self.radius, self._start, self._count, self._room, self._k, self._far, self._row, self._free,
-                self._objects.seq, self._objects.uses)  # fmt: skip
+        return self.radius, self._heads, self._far, self._row, self._free, self._objects.seq
 
     def open(self, slots: Slots, k: NDArray[np.int32]) -> None:
         """Begin empty lists."""
         room = len(self._table.traits)
         if room > len(self.radius):
-            for name in ("radius", "_start", "_count", "_room", "_k"):
+            for name in ("radius", "_heads"):
                 old = getattr(self, name)
-                grown = np.empty(room, old.dtype)
+                grown = np.empty((room, *old.shape[1:]), old.dtype)
                 grown[: len(old)] = old
                 setattr(self, name, grown)
-        kernels.open_lists(slots, k, self.radius, self._start, self._count, self._room, self._k)
+        kernels.open_lists(slots, k, self.radius, self._heads)
 
     def close(self, slots: Slots) -> None:
         """Forget lists."""
-        kernels.close(
-            slots, self._start, self._count, self._room, self._row, self._free, self._objects.uses, self._state
-        )
-        self._tidy()
+        kernels.close(slots, self._heads, self._row, self._free, self._state)
 
     def _tidy(self) -> None:
-        new = self._objects.rewritten(int(self._state[kernels.UNNAMED]))
-        if new is not None:
-            held = self._table.roster.held()
-            kernels.renumber(held, self._start, self._count, self._row, new)
-            self._state[kernels.OBJECTS], self._state[kernels.UNNAMED] = self._objects.top, 0
+        """Forget objects that no list names any more, now and then."""
+        if not self._objects.crowded:
+            return
+        held, named = self._table.roster.held(), np.zeros(self._objects.top, np.bool_)
+        kernels.mark(held, self._heads, self._row, named)
+        kernels.renumber(held, self._heads, self._row, self._objects.rewrite(named))
+        self._state[kernels.OBJECTS] = self._objects.top
 
     def settle(
         self, first: int, off: Ints, slots: Slots, far: Floats | None, objects: Probe, seq: Ints, ids: Ids
@@ -104,10 +102,10 @@ class NearestLists:
         self._stamps(count)
         row_of = np.full(len(objects.x), -1, np.int32)
         changed = np.empty(len(slots), np.int32)
-        done = np.zeros(2, np.int64)
+        done = np.zeros(3, np.int64)
         table = self._table
         while not kernels.settle(
-            first, int(done[0]), off, slots, _NO_DISTANCES if far is None else far, objects.x, objects.y, seq,
+            first, off, slots, _NO_DISTANCES if far is None else far, objects.x, objects.y, seq,
             objects.word_off, objects.words, self._stamp, table.traits, table.shape, table.kw, table.pool, *self._lists,
             row_of, changed, self._state, done,
         ):  # fmt: skip
@@ -116,7 +114,7 @@ class NearestLists:
         # Rows are filled in the order of the objects, so their identifiers follow in that order.
         self._objects.name(ids.take(entered))
         self._tidy()
-        return changed[: done[1]]
+        return changed[: done[2]]
 
     def _stamps(self, objects: int) -> None:
         if self._state[kernels.SERIAL] + 2 * objects > _LAST_SERIAL:
@@ -142,21 +140,20 @@ class NearestLists:
     def items(self, slots: Slots) -> tuple[Offsets, Ints, Ids, Floats]:
         """Return lists: offsets, places in the input, identifiers and distances, nearest first."""
         off = np.zeros(len(slots) + 1, np.int32)
-        np.cumsum(self._count[slots], out=off[1:])
+        np.cumsum(self._heads[slots, 1] & kernels.LENGTH, out=off[1:])
         far, rows = np.empty(int(off[-1])), np.empty(int(off[-1]), np.int32)
-        kernels.gather(slots, self._start, self._count, self._far, self._row, off, far, rows)
+        kernels.gather(slots, self._heads, self._far, self._row, off, far, rows)
         return off, self._objects.seq[rows], self._objects.ids(rows), far
 
     def lengths(self, slots: Slots) -> NDArray[np.int32]:
         """Return k of slots."""
-        return self._k[slots].astype(np.int32)
+        return np.asarray((self._heads[slots, 1] >> kernels.BITS) & kernels.LENGTH, np.int32)
 
     def merge(self, slots: Slots, off: Offsets, seq: Ints, ids: Ids, far: Floats) -> None:
         """Enter the lists that others have of the same queries; an object that both list counts once."""
         places, first, back = np.unique(seq, return_index=True, return_inverse=True)
         rows = self._objects.append(places, ids.take(first))[back]
         self._state[kernels.OBJECTS] = self._objects.top
-        self._state[kernels.UNNAMED] += len(places)
         items: Any = (np.ascontiguousarray(far, np.float64), np.ascontiguousarray(seq, np.int64), rows)
         begin = 0
         while (begin := kernels.merge(begin, slots, off, *items, *self._lists, self._state)) < len(seq):

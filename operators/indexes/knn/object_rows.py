@@ -1,6 +1,6 @@
 """The objects that lists name: a row for each, however many lists name it, for as long as one does.
 
-Rows are appended. When most of them are named by no list any more they are written anew, and the lists are told their new rows.
+Rows are appended. When there are twice as many as were named the last time, those that lists still name are written anew.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ __all__ = ["ObjectRows"]
 
 Rows = NDArray[np.int32]
 
-#: Rows are written anew when more than half of them are dead, and there are at least so many.
+#: So many more rows than were named the last time are worth a look at all lists.
 SMALLEST_REWRITE = 4096
 
 
@@ -22,28 +22,26 @@ class ObjectRows:
 
     Attributes:
         seq: the place of each object in the input.
-        uses: how many lists name it.
-        top: rows in use, dead ones included.
+        top: rows in use, also those that no list names any more.
     """
 
     def __init__(self) -> None:
         self.seq: Ints = np.empty(0, np.int64)
-        self.uses: Rows = np.empty(0, np.int32)
         self.top = 0
+        self._named = 0
         self._ids = _IdColumn()
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return 12 * self.top + self._ids.nbytes
+        return 8 * self.top + self._ids.nbytes
 
     def reserve(self, more: int) -> None:
         """Make room for more rows, which a kernel may fill."""
         if self.top + more > len(self.seq):
-            room = 2 * (self.top + more) + 64
-            seq, uses = np.empty(room, np.int64), np.zeros(room, np.int32)
-            seq[: self.top], uses[: self.top] = self.seq[: self.top], self.uses[: self.top]
-            self.seq, self.uses = seq, uses
+            seq = np.empty(2 * (self.top + more) + 64, np.int64)
+            seq[: self.top] = self.seq[: self.top]
+            self.seq = seq
 
     def name(self, ids: Ids) -> None:
         """Give identifiers to rows that a kernel has filled behind the others, in their order."""
@@ -51,10 +49,10 @@ class ObjectRows:
         self.top += len(ids)
 
     def append(self, seq: Ints, ids: Ids) -> Rows:
-        """Add objects that no list names yet; return their rows."""
+        """Add objects; return their rows."""
         self.reserve(len(seq))
         rows = np.arange(self.top, self.top + len(seq), dtype=np.int32)
-        self.seq[rows], self.uses[rows] = seq, 0
+        self.seq[rows] = seq
         self.name(ids)
         return rows
 
@@ -62,19 +60,20 @@ class ObjectRows:
         """Return the identifiers of rows."""
         return self._ids.take(rows)
 
-    def rewritten(self, dead: int) -> Rows | None:
-        """Drop dead rows where that is worth it; return the new row of each old one, or None where nothing has changed."""
-        if dead <= SMALLEST_REWRITE or 2 * dead <= self.top:
-            return None
-        alive = self.uses[: self.top] > 0
-        kept = np.flatnonzero(alive)
-        new = (np.cumsum(alive) - 1).astype(np.int32)
-        self.seq, self.uses = self.seq[kept], self.uses[kept]
-        ids = self._ids.take(kept.astype(np.int32))
+    @property
+    def crowded(self) -> bool:
+        """Whether most rows may be named by no list any more."""
+        return self.top > 2 * self._named + SMALLEST_REWRITE
+
+    def rewrite(self, named: NDArray[np.bool_]) -> Rows:
+        """Keep the rows that lists name; return the new row of each old one."""
+        kept = np.flatnonzero(named).astype(np.int32)
+        self.seq = self.seq[kept]
+        ids = self._ids.take(kept)
         self._ids = _IdColumn()
         self._ids.append(ids)
-        self.top = len(kept)
-        return new
+        self.top = self._named = len(kept)
+        return (np.cumsum(named) - 1).astype(np.int32)
 
 
 class _IdColumn:

@@ -8,6 +8,7 @@ from operators.indexes.core.query_table import QueryTable
 from operators.indexes.knn.brute_force import BruteForce
 from operators.indexes.knn.knn_index import BallStructure
 from operators.indexes.knn.nearest_lists import NearestLists
+from operators.indexes.knn.pyramid import RadiusPyramid
 from operators.indexes.knn.standing_knn import StandingKnn
 from streams.errors import DeclarationError, did_you_mean
 from streams.geometry import Metric, Rect
@@ -16,6 +17,7 @@ __all__ = ["KNN_INDEXES", "make_knn_index"]
 
 #: Name in a declaration -> what makes the structure, given a table, its lists and tuning options by keyword.
 KNN_INDEXES: Mapping[str, Callable[..., BallStructure]] = {
+    "pyramid": RadiusPyramid,
     "brute": BruteForce,
 }
 

@@ -36,6 +36,8 @@ KEPT_OBJECTS = 1024
 class StandingKnn(StandingQueries):
     """Subscriptions and their k nearest objects, over any structure."""
 
+    _shape = 2  # a place
+
     def __init__(
         self, structure: Callable[[QueryTable, NearestLists], BallStructure], space: Rect, metric: Metric
     ) -> None:
@@ -99,7 +101,7 @@ class StandingKnn(StandingQueries):
             off, slots = self._living(near, ts)
             far = None if self._metric == "euclidean" else self._distances(near.first, off, slots, probe)
             changed.append(self._lists.settle(near.first, off, slots, far, probe, seq, objects.ids))
-            self._structure.shrink(changed[-1])
+            self._structure.shrink(changed[-1], near)
             examined, row = examined + near.examined, near.next
         slots = np.concatenate(changed)
         cost = self._cost
