@@ -28,13 +28,17 @@ class KnnCore:
         self.numbers, self.queries, self.holds = index.numbers, index.queries, index.holds
         self.insert, self.set_end, self.remove = index.insert, index.set_end, index.remove
         self.ended, self.hush, self.wake = index.ended, index.hush, index.wake
-        self.results, self.adopt, self.bounds, self.bind = index.results, index.adopt, index.bounds, index.bind
+        self.results, self.bounds, self.bind = index.results, index.bounds, index.bind
         self.cost, self.reset_cost, self.weights = index.cost, index.reset_cost, index.weights
         self.snapshot, self.restore = index.snapshot, index.restore
 
     def take(self, objects: ObjectBatch) -> Found:
         """Return the subscriptions whose list an epoch has changed."""
         return Found(changed=self._index.take(objects))
+
+    def adopt(self, results: RankedBatch) -> None:
+        """Unite lists with those that another evaluator had."""
+        self._index.adopt(results)
 
     def answer(self, numbers: Ints, _instants: Ints) -> RankedBatch:
         """Answer nothing: no query of this kind has an instant."""
