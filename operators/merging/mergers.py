@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from operators.merging.fingerprints import Fingerprints
 from operators.merging.keyed_rows import KeyedRows
 from operators.merging.lists import fingerprints, summed, united
 from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
-from streams.batches import TYPE_TERMS, RankedBatch, TupleBatch, batch_fields
+from streams.batches import TYPE_TERMS, RankedBatch, batch_fields
 from streams.columns import Ids, Ints
 from streams.errors import RunError
 from streams.files.prepared import load_vocabulary
@@ -24,8 +25,6 @@ __all__ = ["RankedMerger", "TermsMerger"]
 
 #: The key of a partial list is the number of its query, shifted, and its evaluator.
 _SHIFT = 16
-
-_SAID_FIELDS = ("fingerprint",)
 
 _BY_QUERY = Need(("fields",), "the lists of one query would reach several mergers", feedback=False, required=True)
 
@@ -55,7 +54,7 @@ class RankedMerger(Bolt):
         self._context = context
         self._one_home = context.plan is not None and context.plan.single_home
         self._partial = KeyedRows(RankedBatch.empty())
-        self._said = KeyedRows(TupleBatch(_SAID_FIELDS, (np.empty(0, np.int64),)))
+        self._said = Fingerprints()
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Merge what has changed, and pass on what is other than before."""
@@ -71,9 +70,14 @@ class RankedMerger(Bolt):
         replaced = np.flatnonzero(standing & (lists.k < 0))
         self._partial.remove((lists.number[replaced] << _SHIFT) | (-1 - lists.k[replaced]))
         fresh = np.flatnonzero(standing & (lists.k > 0))
-        self._keep(lists.take(fresh), np.zeros(len(fresh), np.int64) if self._one_home else sender[fresh])
-        if len(touched := np.unique(lists.number[standing & (lists.k != 0)])):
-            self._send_changed(touched, emit)
+        if self._one_home:
+            # The newest list of a query is all there is to know of it.
+            _, newest = np.unique(lists.number[fresh][::-1], return_index=True)
+            self._send_changed(self._whole(lists.take(fresh[::-1][newest])), emit)
+        else:
+            self._keep(lists.take(fresh), sender[fresh])
+            if len(touched := np.unique(lists.number[standing & (lists.k != 0)])):
+                self._send_changed(self._united(touched), emit)
         self._forget(np.unique(lists.number[standing & (lists.k == 0)]))
 
     def _keep(self, lists: RankedBatch, evaluator: Ints) -> None:
@@ -94,22 +98,24 @@ class RankedMerger(Bolt):
     def _merged(self, place: Ints, lists: RankedBatch, answers: int) -> RankedBatch:
         return united(place, lists, answers, first_seen=self.first_seen)
 
-    def _send_changed(self, numbers: Ints, emit: Emitter) -> None:
+    def _whole(self, lists: RankedBatch) -> RankedBatch:
+        """Return lists that need no others to be whole, as they are passed on."""
+        return lists
+
+    def _united(self, numbers: Ints) -> RankedBatch:
+        """Return the lists of queries from what all evaluators have sent of them."""
         place, _, lists = self._partial.between(numbers << _SHIFT, (numbers + 1) << _SHIFT)
         filled, place = np.unique(place, return_inverse=True)
         merged = self._merged(place, lists, len(filled))
         empty = _empty_lists(np.delete(numbers, filled), self._last_ts)
-        merged = RankedBatch.concat([merged, empty])
         if len(filled):
             self._last_ts = max(self._last_ts, int(lists.ts.max()))
-        prints = fingerprints(merged)
-        said = np.zeros(len(merged), np.int64)
-        known, rows = self._said.get(merged.number)
-        said[known] = rows.column("fingerprint")
-        new = np.flatnonzero(prints != said)
-        if len(new):
-            self._said.put(merged.number[new], TupleBatch(_SAID_FIELDS, (prints[new],)))
-            emit.batch(merged.take(new), "results")
+        return RankedBatch.concat([merged, empty])
+
+    def _send_changed(self, lists: RankedBatch, emit: Emitter) -> None:
+        new = self._said.exchange(lists.number, fingerprints(lists))
+        if new.any():
+            emit.batch(lists if new.all() else lists.take(np.flatnonzero(new)), "results")
 
     _last_ts: int = 0
 
@@ -135,9 +141,9 @@ class RankedMerger(Bolt):
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
         """All know what was said of all queries; with other evaluators their lists come anew, else each keeps all of them."""
         whole = KeyedRows(RankedBatch.empty())
-        said = KeyedRows(TupleBatch(_SAID_FIELDS, (np.empty(0, np.int64),)))
+        said = Fingerprints()
         for state in states:
-            said.put(state["said"]["keys"], state["said"]["rows"])
+            said.exchange(state["said"]["numbers"], state["said"]["prints"])
             if not division.replanned:
                 whole.put(state["partial"]["keys"], state["partial"]["rows"])
         last_ts = max(state["last_ts"] for state in states)
@@ -181,6 +187,9 @@ class TermsMerger(RankedMerger):
         terms, back = np.unique(lists.seq, return_inverse=True)
         words = Ids.of([self._word(int(term)) for term in terms.tolist()])
         return summed(place, lists, answers, words.take(back))
+
+    def _whole(self, lists: RankedBatch) -> RankedBatch:
+        return self._merged(np.arange(len(lists)), lists, len(lists)) if len(lists) else lists
 
     def _word(self, term: int) -> str:
         if term in self._words:

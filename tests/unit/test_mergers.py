@@ -46,7 +46,7 @@ def note(number, k, ts=0):
 def held(merger):
     """Return the partial lists that a merger keeps, as (number, evaluator), and of which queries it knows the last line."""
     state = merger.snapshot()
-    return [(key >> 16, key & 0xFFFF) for key in state["partial"]["keys"].tolist()], state["said"]["keys"].tolist()
+    return [(key >> 16, key & 0xFFFF) for key in state["partial"]["keys"].tolist()], state["said"]["numbers"].tolist()
 
 
 def test_merger_unites_the_newest_list_of_each_evaluator():
@@ -91,12 +91,18 @@ def test_merger_takes_a_withdrawn_list_off_and_keeps_a_new_one():
     assert held(merger)[0] == [(7, 0), (7, 1)]
 
 
-def test_merger_keeps_one_list_where_a_query_has_one_home():
-    """Under such a plan the list of the next evaluator takes the place of the last one's."""
+def test_merger_keeps_no_list_where_a_query_has_one_home():
+    """Under such a plan the newest list says it all, whoever sends it; one that was said is not said again."""
     merger = opened(RankedMerger(), one_home=True)
     assert short(sent(merger, (0, ranked([(7, 1, 3, [(1, 1)])])))) == [(7, [1])]
     assert short(sent(merger, (3, ranked([(7, 2, 3, [(2, 2)])])))) == [(7, [2])]
-    assert held(merger)[0] == [(7, 0)]
+    assert sent(merger, (0, ranked([(7, 3, 3, [(2, 2)])]))) == []
+    assert held(merger) == ([], [7])
+    assert short(sent(merger, (0, ranked([(7, 3, 3, [])])))) == [(7, [])]
+    assert short(sent(merger, (0, ranked([(7, 4, 3, [(3, 3)]), (8, 4, 3, [(3, 3)])])), (0, note(7, 0)))) == [
+        (7, [3]), (8, [3]),
+    ]  # fmt: skip
+    assert held(merger) == ([], [8])
 
 
 def test_merger_forgets_queries_that_have_ended():
