@@ -19,7 +19,7 @@ from streams.timestamps import MAX_TS, TIME_EXPECTED, read_time
 __all__ = ["MAX_K", "QueryRecord", "QueryRules", "read_query"]
 
 #: The largest k.
-MAX_K = 2**31 - 1
+MAX_K = 1000
 
 OPERATIONS = ("register", "unregister")
 MATCHES = ("all", "any")

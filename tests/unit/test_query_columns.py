@@ -36,7 +36,7 @@ CHANGES = {
     "keywords": [[], ["a"], ["A", "a", "b", "c", "d"], list("abcde"), [""], ["a", ""], [None], None],
     "match": ["all", "any", "some", None],
     "at": [[0.5, 0.5], [0, 1], [1.5, 0], [0, -1], [0.5], [0, 0, 0], [None, 0], [], None],
-    "k": [1, 0, -1, 2**31 - 1, 2**31, None],
+    "k": [1, 0, -1, 1000, 1001, 2**31, None],
     "alpha": [0, 1, 0.5, -0.1, 1.1, None],
     "region": [
         RECT, CIRCLE, RECT | CIRCLE, {}, None, {"rect": None}, RECT | {"circle": None}, {"rect": [0, 0, 0, 0]},

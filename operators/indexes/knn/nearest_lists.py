@@ -17,14 +17,11 @@ from operators.indexes.knn.blocks import BLOCK_CLASSES
 from operators.indexes.knn.object_rows import ObjectRows
 from streams.columns import Ids, Ints
 
-__all__ = ["MOST_NEIGHBOURS", "NearestLists"]
+__all__ = ["NearestLists"]
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Offsets = NDArray[np.int32]
-
-#: The largest k of a query.
-MOST_NEIGHBOURS = 1000
 
 #: Serial numbers of objects are 32 bits wide where words are stamped with them.
 _LAST_SERIAL = 2**31 - 2**24

@@ -18,11 +18,12 @@ from operators.indexes.core.standing_queries import (
 )
 from operators.indexes.core.structure import Probe
 from operators.indexes.knn.knn_index import BallStructure, Near
-from operators.indexes.knn.nearest_lists import MOST_NEIGHBOURS, NearestLists
+from operators.indexes.knn.nearest_lists import NearestLists
 from operators.indexes.range.range_index import Cost
 from streams.batches import OP_UPSERT, TYPE_KNN, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints, distinct
 from streams.errors import InputError
+from streams.files.query_records import MAX_K
 from streams.geometry import Metric, Rect, distance
 
 __all__ = ["StandingKnn"]
@@ -53,12 +54,12 @@ class StandingKnn(StandingQueries):
 
     def _check(self, queries: QueryBatch) -> None:
         super()._check(queries)
-        wrong = np.flatnonzero((queries.k < 1) | (queries.k > MOST_NEIGHBOURS))
+        wrong = np.flatnonzero((queries.k < 1) | (queries.k > MAX_K))
         if len(wrong):
             row = int(wrong[0])
             raise InputError(
                 f"query {queries.number[row]} (row {row} of the batch) wants the {queries.k[row]} nearest; "
-                f"expected 1 to {MOST_NEIGHBOURS}"
+                f"expected 1 to {MAX_K}"
             )
 
     def _file(self, queries: QueryBatch, slots: Slots) -> None:
