@@ -1,4 +1,7 @@
-"""A core with memory for tests: the k latest matching objects of each query, and what must come of it."""
+"""A core with memory for tests: the k latest matching objects of each query, and what must come of it.
+
+Queries are of three kinds: standing ones (`range`), snapshots, and slides (`terms`, which list their objects at every slide).
+"""
 
 import random
 from collections import defaultdict
@@ -12,7 +15,7 @@ from range_inputs import WORDS, random_objects, write_lines
 from operators.evaluation.core import Found
 from operators.evaluation.evaluator import Evaluator
 from operators.indexes import Cost
-from streams.batches import OP_UPSERT, TYPE_TOPK, QueryBatch, RankedBatch, batch_fields
+from streams.batches import OP_UPSERT, TYPE_TERMS, TYPE_TOPK, QueryBatch, RankedBatch, batch_fields
 from streams.columns import Ids
 from streams.geometry import inside_region
 from topology import TopologyBuilder
@@ -21,11 +24,11 @@ from topology.verification import oracle_of
 
 def length_of(number):
     """Return how many objects a query lists."""
-    return 1 + number % 3
+    return 1 + number % 4
 
 
 class LatestCore:
-    """Keeps the latest matching objects of each query in plain lists."""
+    """Keeps the latest matching objects of each query in plain lists; all of them for slides, which may be answered late."""
 
     remembers: ClassVar = True
     ordered: ClassVar = True
@@ -36,7 +39,7 @@ class LatestCore:
         self.rows = {}  # number -> one-row batch
         self.ends = {}
         self.asleep = set()
-        self.lists = {}  # number -> [(seq, id)], latest first
+        self.lists = {}  # number -> [(seq, id, ts)], latest first
         self.named = set()
         self.examined = 0
 
@@ -93,11 +96,15 @@ class LatestCore:
                 continue
             self.examined += len(objects)
             for i in self._matching(q, n, objects):
-                item = (int(objects.seq[i]), objects.ids.slice(i, i + 1).to_list()[0])
-                self.lists[n] = sorted([*self.lists[n], item], reverse=True)[: length_of(n)]
-                if q.continuous[0]:
+                item = (int(objects.seq[i]), objects.ids.slice(i, i + 1).to_list()[0], int(objects.ts[i]))
+                self._add(n, [item])
+                if q.continuous[0] and q.type[0] != TYPE_TERMS:
                     changed.add(n)
         return Found(changed=np.array(sorted(changed), np.int64))
+
+    def _add(self, n, items):
+        slides = self.rows[n].type[0] == TYPE_TERMS
+        self.lists[n] = sorted({*self.lists[n], *items}, reverse=True)[: None if slides else length_of(n)]
 
     def _matching(self, q, n, objects):
         shape = tuple(q.shape[0].tolist())
@@ -113,17 +120,16 @@ class LatestCore:
         return _ranked({n: self.lists[n] for n in numbers.tolist()})
 
     def answer(self, numbers, instants):
-        lists = [
-            _ranked({n: self.lists[n]}, at, instant=True)
-            for n, at in zip(numbers.tolist(), instants.tolist(), strict=True)
-        ]
+        lists = []
+        for n, at in zip(numbers.tolist(), instants.tolist(), strict=True):
+            then = [item for item in self.lists[n] if item[2] <= at][: length_of(n)]
+            lists.append(_ranked({n: then}, at, instant=True))
         return RankedBatch.concat(lists)
 
     def adopt(self, results):
         for i, n in enumerate(results.number.tolist()):
             one = results.slice(i, i + 1)
-            items = set(self.lists[n]) | set(zip(one.seq.tolist(), one.ids.to_list(), strict=True))
-            self.lists[n] = sorted(items, reverse=True)[: length_of(n)]
+            self._add(n, zip(one.seq.tolist(), one.ids.to_list(), map(int, one.value), strict=True))
 
     def bounds(self, numbers):
         return np.full(len(numbers), np.nan)
@@ -179,17 +185,17 @@ def _ranked(lists, ts=0, *, instant=False):
     return RankedBatch(
         number=numbers, ts=np.full(count, ts, np.int64), type=np.full(count, TYPE_TOPK, np.uint8),
         k=np.array([length_of(n) for n in lists], np.int32), instant=np.full(count, instant),
-        off=off.astype(np.int32), seq=np.array([seq for seq, _ in items], np.int64), ids=Ids.of([i for _, i in items]),
-        value=np.array([float(seq) for seq, _ in items]),
+        off=off.astype(np.int32), seq=np.array([seq for seq, _, _ in items], np.int64),
+        ids=Ids.of([name for _, name, _ in items]), value=np.array([float(ts) for _, _, ts in items]),
     )  # fmt: skip
 
 
 class LatestEvaluator(Evaluator):
-    """Answers range queries with their latest objects, standing or as of an instant."""
+    """Answers range queries with their latest objects, standing, as of an instant, or at every slide."""
 
     outputs: ClassVar = {"rankings": batch_fields(RankedBatch), **Evaluator.exchanged}
     answers_on: ClassVar = "rankings"
-    answers: ClassVar = frozenset({"continuous range", "snapshot range"})
+    answers: ClassVar = frozenset({"continuous range", "snapshot range", "continuous terms"})
     core_class: ClassVar = LatestCore
 
     def make_core(self, context):
@@ -200,7 +206,7 @@ class LatestEvaluator(Evaluator):
 
 
 def latest_queries(rng, count, last_ts):
-    """Registrations of standing queries and of snapshots, and unregistrations; every id is used once."""
+    """Registrations of standing queries, snapshots and slides, and unregistrations; every id is used once."""
     lines, live = [], []
     for n, ts in enumerate(sorted(rng.randrange(-2, last_ts + 2) for _ in range(count))):
         if live and rng.random() < 0.25:
@@ -209,8 +215,11 @@ def latest_queries(rng, count, last_ts):
         a, b = (sorted(rng.randrange(0, 9) / 8 for _ in range(2)) for _ in range(2))
         rect, circle = {"rect": [a[0], b[0], a[1], b[1]]}, {"circle": [a[0], b[0], rng.choice([0, 0.25, 1])]}
         line = {"op": "register", "id": f"q{n}", "ts": ts, "type": "range", "region": rng.choice([rect, rect, circle])}
-        line |= {"keywords": rng.sample(WORDS, rng.randrange(0, 3)), "match": rng.choice(["all", "any"])}
-        if rng.random() < 0.2:
+        line |= {"keywords": rng.sample(WORDS, rng.choice([0, 0, 1, 2])), "match": rng.choice(["all", "any"])}
+        kind = rng.choice(["snapshot", "slides", "standing", "standing", "standing"])
+        if kind == "slides":
+            line |= {"type": "terms", "k": 1, "window": 1, "slide": rng.randrange(1, 5)}
+        if kind == "snapshot":
             line |= {"continuous": False, "window": 1}
         elif rng.random() < 0.25:
             line["ttl"] = rng.randrange(1, 10)
@@ -298,6 +307,11 @@ def wrong_lines(topology, found):
             alive = q.lives and oracle.last_ts is not None and q.ts <= oracle.last_ts
             if found != ([(q.ts, states[-1])] if alive else []):
                 wrong.append(f"snapshot {q.id} at {q.ts}: {found}, expected {states[-1] if alive else 'nothing'}")
+            continue
+        if q.type == TYPE_TERMS:
+            expected = [(at, states[sum(t <= at for t in times)]) for at in oracle.instants(q)]
+            if found != expected:
+                wrong.append(f"slides of {q.id}: {found}, expected {expected}")
             continue
         said = []
         if found != sorted(found, key=lambda line: line[0]):

@@ -110,7 +110,8 @@ class Answers:
         """
         if not one_home:
             by = np.where(given.k < 0, -1 - given.k, giver).astype(np.int32)
-            handover.replace(given.number[~given.instant], by[~given.instant])
+            listed = ~given.instant & np.isin(given.number, standing(self._core.queries(np.unique(given.number))))
+            handover.replace(given.number[listed], by[listed])
         if given.instant.any():
             late = given.take(np.flatnonzero(given.instant & self._core.holds(given.number)))
             self.instants.catch_up(self._core.queries(late.number), late.ts)

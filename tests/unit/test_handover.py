@@ -30,7 +30,7 @@ def core_of(*numbers):
     core = LatestCore()
     core.insert(batch(*numbers))
     for n in numbers:
-        core.lists[n] = [(n, f"o{n}")]
+        core.lists[n] = [(n, f"o{n}", 0)]
     return core
 
 
