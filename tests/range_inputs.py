@@ -10,6 +10,7 @@ from streams.state import pack_state, unpack_state
 from topology import Outcome, extended_topology, run
 from topology.local_runtime import LocalRuntime
 from topology.planning import plan_of
+from topology.task import Task
 from topology.verification import oracle_of
 from topology.wiring import wire
 
@@ -134,7 +135,32 @@ class StopsAfter(LocalRuntime):
                 self._tasks[spec.id].grant(epoch + 1, None)
             while any(task.next <= epoch for task in self._tasks.values()):
                 self._turn(conductor, {i: t for i, t in self._tasks.items() if t.next <= epoch and t.ready()})
+            self._after(epoch)
         self.states = self.snapshot()
+
+    def _after(self, epoch):
+        """Do something between two epochs."""
+
+
+class GoesBackBehindEachEpoch(StopsAfter):
+    """Packs the state of all tasks behind every epoch below `cut`, and goes on in fresh tasks.
+
+    Attributes:
+        lagged: after each epoch, the batches that were under way on feedback edges then.
+    """
+
+    def __init__(self, wiring, cut, outputs):
+        super().__init__(wiring, cut, outputs)
+        self.lagged = []
+
+    def _after(self, epoch):
+        states = unpack_state(pack_state(self.snapshot()))
+        messages = [message for state in states.values() for message in state["lagged"]]
+        self.lagged.append([batch for message in messages for _, batch in message[-1]])
+        self._close()
+        self._tasks = {spec.id: Task(self.wiring, spec) for spec in self.wiring.tasks}
+        self._snapshots = states
+        self._restore()
 
 
 def assert_exact_after_restart(topology, cut, seed=1):

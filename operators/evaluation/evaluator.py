@@ -374,6 +374,8 @@ class Evaluator(Bolt):
                 self._reporter.restore(state["moving"]["reporter"])
             if self._handover.moving:
                 self._context.count("moment_restored_in_mid_round", 1)
+            if len(self._handover.given.seq):
+                self._context.count("moment_restored_with_results_under_way", 1)
             if state.get("divided_in_mid_round"):
                 self._context.count("moment_divided_in_mid_round", 1)
         plan = self._context.plan if self._schedule is None else self._schedule.plan
