@@ -90,6 +90,7 @@ class LatestCore:
 
     def take(self, objects):
         assert (np.diff(objects.seq) > 0).all(), "objects out of order"
+        assert self.named <= self.asleep, f"{self.named - self.asleep} have ended, and take part"
         changed = set()
         for n, q in self.rows.items():
             if n in self.asleep:

@@ -68,7 +68,7 @@ class Core(Protocol):
     def ended(self, now: int) -> Ints:
         """Return the numbers of the queries with end <= now; each is named once, and is to be removed then.
 
-        Where results live, one may stay for some epochs, until all that is known of its answer has come.
+        Where results live, one may stay for some epochs, hushed, until all that is known of its answer has come.
         """
 
     def hush(self, numbers: Ints) -> object:
