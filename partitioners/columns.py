@@ -55,7 +55,7 @@ def own_columns(plan: object, **columns: tuple[type[np.generic], int]) -> None:
     for name, (dtype, ndim) in columns.items():
         given = np.asarray(getattr(plan, name))
         whole = np.issubdtype(given.dtype, np.integer) or given.dtype == np.bool_
-        if dtype is not np.float64 and given.size and not whole:
+        if not np.issubdtype(dtype, np.floating) and given.size and not whole:
             raise InputError(f"'{name}' of a plan holds {given.dtype}, expected {np.dtype(dtype)}")
         kept = given.dtype == dtype and not given.flags.writeable
         if kept and given.ndim == ndim and given.flags.c_contiguous and given.flags.aligned:

@@ -68,7 +68,7 @@ def initial_objects(
     table = numbered_rows(spark, data, at_most).toArrow().sort_by("number")
     view = view or ObjectView(load_manifest(data).space)
     seen = view.seen(source_objects(table))
-    return InitialObjects.of(view.space, seen.x, seen.y, seen.kw_off, seen.kw)
+    return InitialObjects.of(seen.x, seen.y, seen.kw_off, seen.kw)
 
 
 def query_table(

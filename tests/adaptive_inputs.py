@@ -12,7 +12,8 @@ INDEXES = ("kag", "fast", "gi2", "brute")
 #: The partitioners of all kinds of plan.
 PARTITIONERS = (
     "kd", "uniform", "text", "replicate", "hash", "location", "keyword", "prefix", "spatial-first", "keyword-first",
-    "qt-tree", "quadtree", "text-tree", "kdt-tree", "kop", "sop", "dkm-sks",
+    "qt-tree", "quadtree", "text-tree", "kdt-tree", "ps2stream", "kop",
+    "sop", "dkm-sks",
 )  # fmt: skip
 
 

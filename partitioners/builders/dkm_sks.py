@@ -1,15 +1,18 @@
 """Dividing subscriptions among workers: KOP, SOP and DkM-SKS (Sections 3 and 4), Algorithms 1 to 3."""
 
 import heapq
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from partitioners.columns import Floats, Ints, Offsets, Workers
+from partitioners.columns import Floats, Ints, Offsets, Workers, column
 from partitioners.costs.allocation import greedy, greedy_in_order, loads
 from partitioners.costs.initial_objects import InitialObjects
+from partitioners.costs.object_kernels import partitioned
 from partitioners.costs.statistics import Statistics
-from partitioners.costs.subscription_costs import ball_rects, hybrid_costs, keyword_costs, space_costs, subset_cost
+from partitioners.costs.subscription_costs import ball_rects, hybrid_costs, keyword_costs, space_costs
 from partitioners.plans.assignment_plan import AssignmentPlan
 from streams.columns import csr_take
 from streams.errors import DeclarationError
@@ -17,6 +20,7 @@ from streams.geometry import Rect
 
 __all__ = [
     "Subscriptions",
+    "Subsets",
     "dkm_sks_plan",
     "kop_plan",
     "sop_plan",
@@ -28,6 +32,34 @@ __all__ = [
 _MAX_DEPTH = 40
 
 Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subsets:
+    """Disjoint subsets of subscriptions: subset i has the rows `row[off[i]]` .. `row[off[i + 1]]`, without the last."""
+
+    off: Ints
+    row: Ints
+
+    def __len__(self) -> int:
+        return len(self.off) - 1
+
+    def __iter__(self) -> Iterator[Ints]:
+        return (self.row[a:b] for a, b in itertools.pairwise(self.off.tolist()))
+
+    @classmethod
+    def of(cls, parts: Sequence[Ints]) -> "Subsets":
+        """Put subsets into columns."""
+        return cls(
+            np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64),
+            np.concatenate([np.empty(0, np.int64), *parts]),
+        )
+
+    def subset_of(self) -> Ints:
+        """Return the subset of each subscription."""
+        found = np.empty(len(self.row), np.int64)
+        found[self.row] = np.repeat(np.arange(len(self)), np.diff(self.off))
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,15 +82,17 @@ class Subscriptions:
     def __len__(self) -> int:
         return len(self.x)
 
-    def enclosing(self, rows: Ints) -> Floats:
-        """Return R, the rectangle that encloses the balls of a subset."""
-        ball = self.ball[rows]
-        return np.concatenate([ball[:, :2].min(axis=0), ball[:, 2:].max(axis=0)])
+    def enclosing(self, subsets: Subsets) -> Floats:
+        """Return R of each subset, the rectangle that encloses its balls."""
+        if not len(subsets):
+            return np.empty((0, 4))
+        ball, first = self.ball[subsets.row], subsets.off[:-1]
+        edges = (np.minimum, np.minimum, np.maximum, np.maximum)
+        return np.stack([ufunc.reduceat(ball[:, e], first) for e, ufunc in enumerate(edges)], axis=1)
 
-    def costs(self, initial: InitialObjects, rows: Ints) -> Floats:
-        """Return C(s) of a subset by Equation 5, R enclosing its balls."""
-        kw_off, kw = csr_take(self.kw_off, self.kw, rows)
-        return hybrid_costs(initial, self.enclosing(rows)[None, :], np.zeros(len(rows), np.int64), kw_off, kw)
+    def costs(self, initial: InitialObjects, subsets: Subsets, rects: Floats) -> Floats:
+        """Return C(s) of each subscription by Equation 5, R that of its subset."""
+        return hybrid_costs(initial, rects, subsets.subset_of(), self.kw_off, self.kw)
 
     def quarters(self, box: Box, rows: Ints) -> list[tuple[Box, Ints]]:
         """Divide a subset by the quarter of a region that its places are in; empty quarters are left out."""
@@ -72,73 +106,55 @@ class Subscriptions:
 
 def subscription_partitioning(
     initial: InitialObjects, subscriptions: Subscriptions, space: Rect, subsets: int, hybrid_at_most: int
-) -> list[Ints]:
+) -> Subsets:
     """Cut subscriptions into at least so many subsets of like places and words (Algorithm 2).
 
     `subsets` is gamma_1 * m, `hybrid_at_most` gamma_2: the dearest subset (Equation 6) is divided next, by space where
     it is larger than gamma_2, otherwise by space or by cost (HYBRID-PARTITION), whichever has the smaller sum. Where the
     paper is silent: empty quarters are no subsets, one subscription is not divided, and subscriptions at one place, which
-    no quarter separates, are divided by cost whatever their number.
+    no quarter separates, are divided by cost whatever their number. Small rectangles come first: of those that a new
+    subscription overlaps alike, the first counts (Equation 7), and one of its own size says most about it.
     """
     if len(subscriptions) == 0:
-        return []
-    heap: list[tuple[float, int, Box, int, Ints]] = [(0.0, 0, space.as_tuple(), 0, np.arange(len(subscriptions)))]
-    single: list[Ints] = []
-    number = 0
-    while heap and len(heap) + len(single) < subsets:
-        _, _, box, depth, rows = heapq.heappop(heap)
-        if len(rows) == 1:
-            single.append(rows)
-            continue
-        parts = subscriptions.quarters(box, rows) if depth < _MAX_DEPTH else []
-        if not parts or len(rows) <= hybrid_at_most:
-            mixed = [(box, part) for part in _by_cost(subscriptions.costs(initial, rows), rows)]
-            if not parts or not _total(initial, subscriptions, parts) < _total(initial, subscriptions, mixed):
-                parts = mixed
-        for part_box, part in parts:
-            number += 1
-            cost = subset_cost(subscriptions.costs(initial, part))
-            heapq.heappush(heap, (-cost, number, part_box, depth + 1, part))
-    return [rows for *_, rows in heap] + single
-
-
-def _by_cost(costs: Floats, rows: Ints) -> list[Ints]:
-    """Divide a subset into four of like cost by the greedy algorithm (HYBRID-PARTITION)."""
-    which = greedy(costs, 4)
-    return [rows[which == c] for c in range(4) if (which == c).any()]
-
-
-def _total(initial: InitialObjects, subscriptions: Subscriptions, parts: list[tuple[Box, Ints]]) -> float:
-    return sum(subset_cost(subscriptions.costs(initial, rows)) for _, rows in parts)
+        return Subsets.of([])
+    s = subscriptions
+    row = first = np.arange(len(s))
+    if subsets < len(s):  # as many subsets as subscriptions: however it goes, each is alone in the end
+        row, first = partitioned(
+            column(s.x, np.float64), column(s.y, np.float64), column(s.ball, np.float64, 2), column(s.kw_off, np.int32),
+            column(initial.lists_of(s.kw), np.int64), np.array(space.as_tuple()), subsets, hybrid_at_most, _MAX_DEPTH,
+            *initial.grids, initial.x, initial.y,
+        )  # fmt: skip
+    found = Subsets(np.append(first, len(row)), row)
+    rects = subscriptions.enclosing(found)
+    order = np.argsort((rects[:, 2] - rects[:, 0]) * (rects[:, 3] - rects[:, 1]), kind="stable")
+    off, sorted_row = csr_take(found.off.astype(np.int32), found.row, order)
+    return Subsets(off.astype(np.int64), sorted_row)
 
 
 def subscription_assignment(
-    initial: InitialObjects, subscriptions: Subscriptions, subsets: list[Ints], workers: int
-) -> tuple[Workers, Floats, Floats]:
+    initial: InitialObjects, subscriptions: Subscriptions, subsets: Subsets, workers: int
+) -> tuple[Workers, Floats, Floats, Floats]:
     """Assign subscriptions one by one, dearest subset first, to the least loaded worker (Algorithm 3).
 
     Subscriptions of one subset tend to be touched by the same objects, so spreading them makes use of all workers. Returns
-    the worker of each subscription, the loads, and R of each subset.
+    the worker and the cost of each subscription, the loads, and R of each subset.
     """
-    if not subsets:
-        return np.empty(0, np.int32), np.zeros(workers), np.empty((0, 4))
-    rects = np.stack([subscriptions.enclosing(rows) for rows in subsets])
-    subset_of = np.empty(len(subscriptions), np.int64)
-    for number, rows in enumerate(subsets):
-        subset_of[rows] = number
-    costs = hybrid_costs(initial, rects, subset_of, subscriptions.kw_off, subscriptions.kw)
+    rects = subscriptions.enclosing(subsets)
+    costs = subscriptions.costs(initial, subsets, rects)
+    subset_of = subsets.subset_of()
     totals = np.bincount(subset_of, costs, minlength=len(subsets))
     order = np.lexsort((-costs, subset_of, -totals[subset_of]))
     worker = np.empty(len(costs), np.int32)
     worker[order], load = greedy_in_order(costs[order], np.zeros(workers))
-    return worker, load, rects
+    return worker, costs, load, rects
 
 
 def _initial(statistics: Statistics, workers: int) -> InitialObjects:
     if workers < 1:
         raise DeclarationError(f"cannot assign subscriptions to {workers} workers; expected at least 1")
     o = statistics.objects
-    return InitialObjects.of(statistics.space, o.x, o.y, o.kw_off, o.kw)
+    return InitialObjects.of(o.x, o.y, o.kw_off, o.kw)
 
 
 def dkm_sks_plan(
@@ -157,8 +173,8 @@ def dkm_sks_plan(
     subsets = subscription_partitioning(
         initial, subscriptions, statistics.space, subsets_a_worker * workers, hybrid_at_most
     )
-    worker, load, rects = subscription_assignment(initial, subscriptions, subsets, workers)
-    return AssignmentPlan.of(statistics, workers, "hybrid", worker, load, rects)
+    worker, costs, load, rects = subscription_assignment(initial, subscriptions, subsets, workers)
+    return AssignmentPlan.of(statistics, workers, "hybrid", worker, load, rects, costs)
 
 
 def kop_plan(statistics: Statistics, workers: int) -> AssignmentPlan:
@@ -166,7 +182,7 @@ def kop_plan(statistics: Statistics, workers: int) -> AssignmentPlan:
     initial = _initial(statistics, workers)
     costs = keyword_costs(initial, statistics.queries.kw_off, statistics.queries.kw)
     worker = greedy(costs, workers)
-    return AssignmentPlan.of(statistics, workers, "keyword", worker, loads(costs, worker, workers))
+    return AssignmentPlan.of(statistics, workers, "keyword", worker, loads(costs, worker, workers), cost=costs)
 
 
 def sop_plan(statistics: Statistics, workers: int, *, subsets_a_worker: int = 20) -> AssignmentPlan:
@@ -179,27 +195,29 @@ def sop_plan(statistics: Statistics, workers: int, *, subsets_a_worker: int = 20
     initial = _initial(statistics, workers)
     subscriptions = Subscriptions.of(statistics, initial)
 
-    def cost(rows: Ints) -> float:
-        return float(space_costs(initial, subscriptions.enclosing(rows)[None, :])[0]) * len(rows)
+    def shares(parts: Sequence[Ints]) -> Floats:
+        """Return P(R) of subsets (Equation 2): what each of their subscriptions costs."""
+        return space_costs(initial, subscriptions.enclosing(Subsets.of(parts)))
 
     rows = np.arange(len(subscriptions))
     heap: list[tuple[float, int, Box, int, Ints]] = (
         [(0.0, 0, statistics.space.as_tuple(), 0, rows)] if len(rows) else []
     )
-    whole: list[tuple[float, Ints]] = []
+    whole: list[Ints] = []
     number = 0
     while heap and len(heap) + len(whole) < subsets_a_worker * workers:
-        negative, _, box, depth, rows = heapq.heappop(heap)
+        _, _, box, depth, rows = heapq.heappop(heap)
         if len(rows) == 1 or depth >= _MAX_DEPTH:
-            whole.append((-negative if depth else cost(rows), rows))
+            whole.append(rows)
             continue
-        for part_box, part in subscriptions.quarters(box, rows):
+        quarters = subscriptions.quarters(box, rows)
+        for (part_box, part), share in zip(quarters, shares([part for _, part in quarters]), strict=True):
             number += 1
-            heapq.heappush(heap, (-cost(part), number, part_box, depth + 1, part))
-    subsets = [(cost(part), part) for _, _, _, _, part in heap] + whole
-    costs = np.array([c for c, _ in subsets])
+            heapq.heappush(heap, (-share * len(part), number, part_box, depth + 1, part))
+    subsets = Subsets.of([*(part for *_, part in heap), *whole])
+    share = space_costs(initial, subscriptions.enclosing(subsets))
+    costs = share * np.diff(subsets.off)
     chosen = greedy(costs, workers)
-    worker = np.empty(len(subscriptions), np.int32)
-    for (_, part), where in zip(subsets, chosen, strict=True):
-        worker[part] = where
-    return AssignmentPlan.of(statistics, workers, "space", worker, loads(costs, chosen, workers))
+    subset_of = subsets.subset_of()
+    worker, load = chosen[subset_of], loads(costs, chosen, workers)
+    return AssignmentPlan.of(statistics, workers, "space", worker, load, cost=share[subset_of])

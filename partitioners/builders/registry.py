@@ -18,6 +18,7 @@ from partitioners.builders.dskype import (
 )
 from partitioners.builders.kd_decomposition import kd_plan, uniform_plan
 from partitioners.builders.kdt_tree import kdt_tree_plan
+from partitioners.builders.ps2stream import ps2stream_plan
 from partitioners.builders.qt_construction import qt_tree_plan
 from partitioners.costs.cell_costs import cell_costs
 from partitioners.costs.statistics import QuerySample, Statistics, thinned
@@ -135,6 +136,7 @@ _ALL = (
     Partitioner("quadtree", "SSTD's baseline: a QT-tree divided by space only", _quadtree),
     Partitioner("text-tree", "SSTD's baseline: a QT-tree divided by text only", _text_tree),
     Partitioner("kdt-tree", "PS2Stream's kd^t-tree: boxes, some divided by keywords", kdt_tree_plan),
+    Partitioner("ps2stream", "PS2Stream's kd^t-tree, extended to subscriptions (DkM-SKS, Section 5.1)", ps2stream_plan),
     Partitioner("kop", "keyword-oriented partition of subscriptions (DkM-SKS, Section 3.1)", kop_plan),
     Partitioner("sop", "space-oriented partition of subscriptions (DkM-SKS, Section 3.2)", sop_plan),
     Partitioner("dkm-sks", "DkM-SKS: subscriptions by places, words and cost", dkm_sks_plan),

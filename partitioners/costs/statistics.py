@@ -163,7 +163,7 @@ class Statistics:
         span = float(objects.ts[-1] - objects.ts[0]) if len(objects) else 0.0
         sample = ObjectSample(objects.x, objects.y, objects.kw_off, objects.kw, max(span, 1.0))
         near = bool((queries.type == TYPE_KNN).any())
-        initial = InitialObjects.of(space, sample.x, sample.y, sample.kw_off, sample.kw) if near else None
+        initial = InitialObjects.of(sample.x, sample.y, sample.kw_off, sample.kw) if near else None
         asked = QuerySample.of_batch(queries, space, metric, sample.span_ms, initial)
         return cls(FineGrid(space, side, side), sample, asked, vocabulary or Vocabulary())
 

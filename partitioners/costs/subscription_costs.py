@@ -6,11 +6,11 @@ object in its rectangle.
 
 import numpy as np
 
-from partitioners.columns import Floats, Ints, Offsets, column, kernel
+from partitioners.columns import Floats, Ints, Offsets
 from partitioners.costs.initial_objects import InitialObjects
 from streams.geometry import Rect
 
-__all__ = ["ball_rects", "hybrid_costs", "keyword_costs", "nearest_rects", "space_costs", "subset_cost"]
+__all__ = ["ball_rects", "hybrid_costs", "keyword_costs", "space_costs"]
 
 
 def keyword_costs(initial: InitialObjects, kw_off: Offsets, kw: Ints) -> Floats:
@@ -62,31 +62,3 @@ def hybrid_costs(initial: InitialObjects, rects: Floats, rect_of: Ints, kw_off: 
     plain = np.flatnonzero(lengths == 0)
     total[plain] = initial.counts_within(rects, rect_of[plain], None)
     return np.asarray(total / max(len(initial), 1))
-
-
-def subset_cost(costs: Floats) -> float:
-    """Return C(S_r), the sum of C(s) over a subset (Equation 6)."""
-    return float(costs.sum())
-
-
-def nearest_rects(rects: Floats, new: Floats) -> Ints:
-    """Return, for each new rectangle, the one that overlaps it with the largest area (Equation 7), -1 for none.
-
-    Where overlaps have no area (a ball of radius 0), the first rectangle that is touched is taken.
-    """
-    found: Ints = _nearest_rects(column(rects, np.float64, 2), column(new, np.float64, 2))
-    return found
-
-
-@kernel
-def _nearest_rects(rects: Floats, new: Floats) -> Ints:
-    out = np.full(len(new), -1, np.int64)
-    for i in range(len(new)):
-        best = -1.0
-        for r in range(len(rects)):
-            wide = min(rects[r, 2], new[i, 2]) - max(rects[r, 0], new[i, 0])
-            high = min(rects[r, 3], new[i, 3]) - max(rects[r, 1], new[i, 1])
-            if wide >= 0.0 and high >= 0.0 and wide * high > best:
-                best = wide * high
-                out[i] = r
-    return out

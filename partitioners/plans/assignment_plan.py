@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from partitioners.columns import Csr, Floats, Ints, Offsets, Points, Regions, Workers, check_range, own_columns
 from partitioners.costs.allocation import greedy_in_order
 from partitioners.costs.initial_objects import MAX_INITIAL_OBJECTS, InitialObjects
+from partitioners.costs.rect_index import RectIndex
 from partitioners.costs.statistics import Statistics
-from partitioners.costs.subscription_costs import ball_rects, hybrid_costs, keyword_costs, nearest_rects, space_costs
+from partitioners.costs.subscription_costs import ball_rects, hybrid_costs, keyword_costs, space_costs
 from partitioners.plans.broadcast import assigned_or, everywhere, one_each, scrambled
 from partitioners.plans.plan import check_plan, plan_kind, successor
 from partitioners.plans.units import moved_numbers, moved_units
@@ -23,8 +24,10 @@ from streams.geometry import Rect
 
 __all__ = ["COST_MODELS", "AssignmentPlan"]
 
-#: How a new subscription is priced: KOP's Equation 1, SOP's Equation 2, DkM-SKS's Equations 5 and 7.
-COST_MODELS = ("keyword", "space", "hybrid")
+#: How a new subscription is priced: KOP's Equation 1, SOP's Equation 2, DkM-SKS's Equations 5 and 7; or all alike.
+COST_MODELS = ("keyword", "space", "hybrid", "count")
+
+Costs = NDArray[np.float32]
 
 
 @plan_kind
@@ -35,9 +38,10 @@ class AssignmentPlan:
     Attributes:
         model: one of `COST_MODELS`.
         number, assigned: known subscriptions by number, ascending, and their workers.
-        load: C(w) of each worker.
-        rects: R of each subset (only the hybrid model looks at it).
+        load: C(w) of each worker: what its known subscriptions cost.
+        rects: R of each subset (only the hybrid model looks at it). Of several that overlap a ball alike, the first counts.
         x, y, kw_off, kw: the objects of O_init.
+        cost: C(s) of each known subscription; NaN where nobody has priced it, as in plans of older versions.
     """
 
     kind: ClassVar[str] = "assignment"
@@ -53,17 +57,21 @@ class AssignmentPlan:
     y: Floats
     kw_off: Offsets
     kw: Ints
+    cost: Costs = field(default_factory=lambda: np.empty(0, np.float32))
     version: int = 1
     near: InitVar["AssignmentPlan | None"] = None
     _initial: list[InitialObjects] = field(init=False, repr=False)
+    _subsets: list[RectIndex] = field(init=False, repr=False)
 
     def __post_init__(self, near: "AssignmentPlan | None") -> None:
+        if not len(self.cost):
+            object.__setattr__(self, "cost", np.full(len(self.number), np.nan, np.float32))
         own_columns(self, number=(np.int64, 1), assigned=(np.int32, 1), load=(np.float64, 1), rects=(np.float64, 2))
         own_columns(self, x=(np.float64, 1), y=(np.float64, 1), kw_off=(np.int32, 1), kw=(np.int64, 1))
-        shared = near is not None and all(
-            getattr(self, name) is getattr(near, name) for name in ("x", "y", "kw_off", "kw")
-        )
-        object.__setattr__(self, "_initial", near._initial if near is not None and shared else [])
+        own_columns(self, cost=(np.float32, 1))
+        for made, names in (("_initial", ("x", "y", "kw_off", "kw")), ("_subsets", ("rects",))):
+            kept = near is not None and all(getattr(self, name) is getattr(near, name) for name in names)
+            object.__setattr__(self, made, getattr(near, made) if kept else [])
         self.check()
 
     @classmethod
@@ -75,8 +83,9 @@ class AssignmentPlan:
         assigned: Workers,
         load: Floats,
         rects: Floats | None = None,
+        cost: Floats | None = None,
     ) -> "AssignmentPlan":
-        """Make a plan from an assignment of the sampled queries, row by row."""
+        """Make a plan from an assignment of the sampled queries and their costs, row by row."""
         order = np.argsort(statistics.queries.number, kind="stable")
         o = statistics.objects
         return cls(
@@ -91,14 +100,22 @@ class AssignmentPlan:
             y=o.y,
             kw_off=o.kw_off,
             kw=o.kw,
+            cost=np.empty(0, np.float32) if cost is None else cost[order].astype(np.float32),
         )
 
     @property
     def initial(self) -> InitialObjects:
         """O_init with the index that costs are looked up in; made when first asked for, which routers never do."""
         if not self._initial:
-            self._initial.append(InitialObjects.of(self.space, self.x, self.y, self.kw_off, self.kw))
+            self._initial.append(InitialObjects.of(self.x, self.y, self.kw_off, self.kw))
         return self._initial[0]
+
+    @property
+    def subsets(self) -> RectIndex:
+        """The rectangles of the subsets, indexed; made when first asked for."""
+        if not self._subsets:
+            self._subsets.append(RectIndex.of(self.rects))
+        return self._subsets[0]
 
     @property
     def meets_once(self) -> bool:
@@ -122,12 +139,30 @@ class AssignmentPlan:
 
     def with_units(self, units: ArrayLike, workers: ArrayLike) -> "AssignmentPlan":
         """Return the next plan, in which these units have these workers."""
-        return successor(self, assigned=moved_units(self.assigned, units, workers, self.workers))
+        assigned = moved_units(self.assigned, units, workers, self.workers)
+        return successor(self, assigned=assigned, load=self._moved_load(self.assigned, assigned, self.cost))
 
     def with_moved(self, numbers: ArrayLike, workers: ArrayLike) -> "AssignmentPlan":
-        """Return the next plan, in which these subscriptions, known or not, have these workers."""
+        """Return the next plan, in which these subscriptions, known or not, have these workers.
+
+        The plan does not know what those cost that it did not know; whoever registers them does.
+        """
         number, assigned = moved_numbers(self.number, self.assigned, numbers, workers, self.workers)
-        return successor(self, number=number, assigned=assigned)
+        if len(number) == len(self.number):
+            return successor(self, assigned=assigned, load=self._moved_load(self.assigned, assigned, self.cost))
+        place = np.searchsorted(number, self.number)
+        cost = np.full(len(number), np.nan, np.float32)
+        cost[place] = self.cost
+        load = self._moved_load(self.assigned, assigned[place], self.cost)
+        return successor(self, number=number, assigned=assigned, cost=cost, load=load)
+
+    def _moved_load(self, old: Workers, new: Workers, cost: Costs) -> Floats:
+        """Return C(w) after known subscriptions have moved."""
+        moved = np.flatnonzero(old != new)
+        weight = np.nan_to_num(cost[moved], nan=0.0).astype(np.float64)
+        gained = np.bincount(new[moved], weight, minlength=self.workers)
+        lost = np.bincount(old[moved], weight, minlength=self.workers)
+        return np.maximum(self.load + gained - lost, 0.0)
 
     def check(self) -> None:
         """Raise unless every known subscription has one existing worker."""
@@ -144,6 +179,13 @@ class AssignmentPlan:
         check_range("assigned", self.assigned, 0, self.workers)
         if len(self.load) != self.workers or self.rects.shape[1] != 4:
             raise InputError(f"an assignment to {self.workers} workers has {len(self.load)} loads")
+        if (
+            len(self.cost) != len(self.number)
+            or not ((self.cost >= 0) & np.isfinite(self.cost) | np.isnan(self.cost)).all()
+        ):
+            raise InputError(
+                "an assignment needs a cost for each subscription, 0 or more, or NaN where it is not known"
+            )
 
     def costs(
         self, x: Floats, y: Floats, kw_off: Offsets, kw: Ints, k: NDArray[np.integer], match_any: NDArray[np.bool_]
@@ -154,13 +196,15 @@ class AssignmentPlan:
         itself where it overlaps none.
         """
         r = Regions.of((x, y, x, y), kw_off, kw, match_any)
+        if self.model == "count":
+            return np.ones(len(r))
         if self.model == "keyword":
             return keyword_costs(self.initial, r.kw_off, r.kw)
         radius = self.initial.kth_distances(r.min_x, r.min_y, r.kw_off, r.kw, k, r.match_any)
         own = ball_rects(r.min_x, r.min_y, radius, self.space)
         if self.model == "space":
             return space_costs(self.initial, own)
-        nearest = nearest_rects(self.rects, own)
+        nearest = self.subsets.overlapping_most(own)
         rects = np.where((nearest >= 0)[:, None], np.concatenate([self.rects, np.zeros((1, 4))])[nearest], own)
         return hybrid_costs(self.initial, rects, np.arange(len(own)), r.kw_off, r.kw)
 

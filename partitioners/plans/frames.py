@@ -40,7 +40,7 @@ _VERSION = struct.Struct("<H")
 _MAGIC_BYTES = 8
 #: Bytes before the body.
 FRAME_HEAD = _MAGIC_BYTES + _VERSION.size + 32
-_DTYPES = {code: np.dtype(code) for code in ("<i8", "<i4", "<f8", "|u1", "|b1")}
+_DTYPES = {code: np.dtype(code) for code in ("<i8", "<i4", "<f8", "<f4", "|u1", "|b1")}
 
 T = TypeVar("T")
 

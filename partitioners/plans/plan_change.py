@@ -166,7 +166,7 @@ def _same(old: AnyArray, new: AnyArray) -> bool:
 
 def _bits(array: AnyArray) -> AnyArray:
     whole = np.ascontiguousarray(array)
-    return whole.view(np.int64) if whole.dtype == np.float64 else whole
+    return whole.view(f"i{whole.dtype.itemsize}") if whole.dtype.kind == "f" else whole
 
 
 def _insertions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Ints:

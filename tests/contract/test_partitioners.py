@@ -182,7 +182,9 @@ def test_partitioner_reads_words_and_has_one_home_where_it_says_so(name, world):
         assert np.array_equal(route_queries(plan, other_asked)[1], at[1])
     if plan.single_home:
         assert np.diff(at[0]).tolist() == [1] * 20
-    assert (name in ("hash", "location", "kop", "sop", "dkm-sks")) <= (plan.single_home and not plan.reads_words)
+    assert (name in ("hash", "location", "ps2stream", "kop", "sop", "dkm-sks")) <= (
+        plan.single_home and not plan.reads_words
+    )
 
 
 @pytest.mark.parametrize("name", PARTITIONERS)

@@ -12,7 +12,8 @@ from partitioners.builders.keyword_partition import loose_prefixes
 from partitioners.costs.cell_costs import cell_costs, cell_costs_of_pairs
 from partitioners.costs.initial_objects import InitialObjects
 from partitioners.costs.query_distribution import MAX_LENGTH, covered_share
-from partitioners.costs.subscription_costs import hybrid_costs, keyword_costs, nearest_rects, space_costs
+from partitioners.costs.rect_index import RectIndex
+from partitioners.costs.subscription_costs import hybrid_costs, keyword_costs, space_costs
 from partitioners.plans.qt_routing import split_by_text
 from streams.columns import sorted_rows
 from streams.geometry import Rect
@@ -95,7 +96,7 @@ def test_initial_objects_count_as_defined(seed, count):
     rng = np.random.default_rng(seed)
     x, y = _places(rng, count)
     kw_off, kw = _keywords(rng, count)
-    initial = InitialObjects.of(SPACE, x, y, kw_off, kw)
+    initial = InitialObjects.of(x, y, kw_off, kw)
     corners = np.sort(rng.integers(-1, 10, (20, 2, 2)) / 8, axis=1)
     rects = corners.reshape(20, 4)
     rects[0] = [-np.inf, -np.inf, np.inf, np.inf]
@@ -119,7 +120,7 @@ def test_ball_radius_is_the_kth_distance(seed, count):
     at_x, at_y = rng.random(15) * 1.4 - 0.2, rng.random(15) * 1.4 - 0.2
     q_off, q_kw = _keywords(rng, 15, 3)
     k, match_any = rng.integers(1, 6, 15), rng.random(15) < 0.5
-    found = InitialObjects.of(SPACE, x, y, kw_off, kw).kth_distances(at_x, at_y, q_off, q_kw, k, match_any)
+    found = InitialObjects.of(x, y, kw_off, kw).kth_distances(at_x, at_y, q_off, q_kw, k, match_any)
     for s in range(15):
         wanted = _row(q_off, q_kw, s)
         far = []
@@ -131,13 +132,38 @@ def test_ball_radius_is_the_kth_distance(seed, count):
         assert found[s] == pytest.approx(far[k[s] - 1] if len(far) >= k[s] else math.inf, rel=1e-12, abs=1e-12)
 
 
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, spread=st.sampled_from([1.0, 0.01, 0.0]))
+def test_lists_with_grids_of_their_own_answer_as_a_look_at_all_objects(seed, spread):
+    """Counts and kth distances of thousands of objects, crowded or at one place, asked from near and far."""
+    rng = np.random.default_rng(seed)
+    x, y = (np.where(rng.random(3000) < 0.7, 0.3 + spread * rng.random(3000), rng.random(3000)).round(3) for _ in "xy")
+    word = rng.integers(0, 4, 3000) ** 2  # 0, 1, 4, 9
+    initial = InitialObjects.of(x, y, np.arange(3001, dtype=np.int32), word)
+    assert initial.side.max() > 20
+    rects = np.sort(rng.random((40, 2, 2)).round(3) * 1.4 - 0.2, axis=1).reshape(40, 4)
+    rects[:4] = [[-1, -1, 2, 2], [0.3, 0.3, 0.3, 0.3], [0.3, -1, 0.31, 2], [-1, 0.3, 2, 0.31]]
+    inside = [(x >= a) & (y >= b) & (x <= c) & (y <= d) for a, b, c, d in rects]
+    asked = np.array([0, 1, 4, 9, 5])
+    found = initial.counts_within(rects, np.repeat(np.arange(40), 5), np.tile(asked, 40)).reshape(40, 5)
+    assert found.tolist() == [[int((one & (word == w)).sum()) for w in asked] for one in inside]
+    assert initial.counts_within(rects, np.arange(40), None).tolist() == [int(one.sum()) for one in inside]
+    at_x, at_y, k = rng.random(40) * 3 - 1, rng.random(40) * 3 - 1, rng.integers(1, 30, 40)
+    first = rng.integers(0, 4, 40)
+    q_kw = np.stack([asked[first], asked[first + 1]], axis=1)
+    radius = initial.kth_distances(at_x, at_y, np.arange(0, 81, 2), q_kw.ravel(), k, np.ones(40, np.bool_))
+    for s in range(40):
+        far = np.sort(np.hypot(x - at_x[s], y - at_y[s])[np.isin(word, q_kw[s])])
+        assert radius[s] == pytest.approx(far[k[s] - 1], rel=1e-12, abs=1e-12)
+
+
 @settings(max_examples=60, deadline=None)
 @given(seed=seeds)
 def test_subscription_costs_are_equations_1_and_5(seed):
     """C(s) adds up, over keywords, the share of objects that have it (within R)."""
     rng = np.random.default_rng(seed)
     o = _objects(rng, 30)
-    initial = InitialObjects.of(SPACE, o.x, o.y, o.kw_off, o.kw)
+    initial = InitialObjects.of(o.x, o.y, o.kw_off, o.kw)
     q_off, q_kw = _keywords(rng, 12)
     rects = np.sort(rng.integers(0, 9, (4, 2, 2)) / 8, axis=1).reshape(4, 4)
     rect_of = rng.integers(0, 4, 12)
@@ -153,17 +179,32 @@ def test_subscription_costs_are_equations_1_and_5(seed):
         assert by_both[s] == pytest.approx(within)
 
 
+def _first_of_largest_overlap(rects, new):
+    """Look at all rectangles, as Equation 7 is written; -1 where none touches."""
+    found = []
+    for a, b, c, d in new:
+        wide = np.minimum(rects[:, 2], c) - np.maximum(rects[:, 0], a)
+        high = np.minimum(rects[:, 3], d) - np.maximum(rects[:, 1], b)
+        area = np.where((wide >= 0) & (high >= 0), wide * high, -1.0)
+        found.append(int(area.argmax()) if len(area) and area.max() >= 0 else -1)
+    return found
+
+
 @settings(max_examples=60, deadline=None)
-@given(seed=seeds)
-def test_nearest_rectangle_overlaps_most(seed):
-    """Equation 7 picks the rectangle of largest overlap, none where none touches."""
+@given(seed=seeds, count=st.integers(0, 700), grain=st.sampled_from([4, 8, 1000]))
+def test_nearest_rectangle_overlaps_most(seed, count, grain):
+    """Equation 7 picks the first rectangle of the largest overlap, none where none touches; sizes from a point to the space."""
     rng = np.random.default_rng(seed)
-    rects = np.sort(rng.integers(0, 9, (6, 2, 2)), axis=1).reshape(6, 4) / 8
-    new = np.sort(rng.integers(0, 9, (8, 2, 2)), axis=1).reshape(8, 4) / 8
-    for which, (a, b, c, d) in zip(nearest_rects(rects, new), new, strict=True):
-        overlaps = [(min(c, r[2]) - max(a, r[0]), min(d, r[3]) - max(b, r[1])) for r in rects]
-        areas = [w * h if w >= 0 and h >= 0 else -1 for w, h in overlaps]
-        assert which == (-1 if max(areas) < 0 else areas.index(max(areas)))
+
+    def rects_of(rows):
+        centre, half = rng.integers(0, grain + 1, (rows, 2)) / grain, 2.0 ** -rng.integers(0, 12, (rows, 1))
+        half = half * (rng.random((rows, 1)) < 0.9) * rng.choice([1.0, 0.5, 3.0], (rows, 2))
+        return np.hstack([np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)])
+
+    rects, new = rects_of(count), rects_of(30)
+    index = RectIndex.of(rects)
+    assert index.overlapping_most(new).tolist() == _first_of_largest_overlap(rects, new)
+    assert index.overlapping_most(new + 2.0).tolist() == [-1] * 30
 
 
 @settings(max_examples=100, deadline=None)

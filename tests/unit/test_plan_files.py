@@ -7,10 +7,22 @@ import msgpack
 import numpy as np
 import pytest
 
-from partitioners import FineGrid, GridPlan, HashPlan, ReplicatePlan, load, save
+from partitioners import (
+    FineGrid,
+    GridPlan,
+    HashPlan,
+    ObjectSample,
+    QuerySample,
+    ReplicatePlan,
+    Statistics,
+    build_plan,
+    load,
+    save,
+)
 from partitioners.builders.kd_decomposition import kd_plan, uniform_plan
 from partitioners.columns import Points, Regions
-from partitioners.plans.plan import FORMAT_VERSION
+from partitioners.plans.frames import FRAME_HEAD, packed_array
+from partitioners.plans.plan import FORMAT_VERSION, pack
 from streams.errors import InputError
 from streams.geometry import Rect
 
@@ -42,6 +54,27 @@ def test_plan_file_notices_every_flipped_bit(tmp_path):
             path.write_bytes(broken)
             with pytest.raises(InputError):
                 load(path)
+
+
+def test_assignment_from_before_there_were_costs_is_read_without_them(tmp_path):
+    """A plan of an older make has no column of costs: its subscriptions are not priced, and all else is as it was."""
+    rows = np.arange(3)
+    queries = QuerySample(
+        rows, *(np.zeros(3, np.uint8),) * 3, *(rows / 3,) * 6, rows + 1, rows, rows, np.arange(4), rows
+    )
+    objects = ObjectSample(rows / 3, rows / 3, np.arange(4), rows)
+    plan = build_plan("kop", Statistics(FineGrid(SPACE, 4, 4), objects, queries), 2)
+    body = msgpack.unpackb(pack(plan)[FRAME_HEAD:])
+    del body["arrays"]["cost"]
+    (path := tmp_path / "old.plan").write_bytes(_file(body))
+    old = load(path)
+    assert old.assigned.tolist() == plan.assigned.tolist()
+    assert np.isnan(old.cost).all()
+    assert len(old.cost) == 3
+    body["arrays"]["cost"] = packed_array(np.zeros(2, np.float32))
+    path.write_bytes(_file(body))
+    with pytest.raises(InputError, match="a cost for each subscription"):
+        load(path)
 
 
 def test_plan_file_notices_every_missing_end(tmp_path):

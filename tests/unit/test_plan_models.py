@@ -11,10 +11,11 @@ from partitioners import (
     QuerySample,
     Statistics,
     build_plan,
+    greedy,
     loads,
     loose_prefixes,
 )
-from partitioners.builders.dkm_sks import Subscriptions, subscription_assignment, subscription_partitioning
+from partitioners.builders.dkm_sks import Subscriptions, Subsets, subscription_assignment, subscription_partitioning
 from partitioners.columns import Points, Regions
 from partitioners.costs.cell_costs import cost_variance, largest_cost, node_cost, text_similarity, worker_load
 from partitioners.costs.initial_objects import InitialObjects
@@ -294,16 +295,15 @@ def test_dkm_sks_divides_near_subscriptions_and_spreads_them():
     centre = np.array([(0.2, 0.2), (0.8, 0.8)])[np.arange(40) % 2] + rng.normal(0, 0.02, (40, 2))
     queries = _queries(np.hstack([centre, centre]), [[i % 2] for i in range(40)], kind=TYPE_KNN, match_any=True, k=2)
     statistics = _statistics(objects, queries)
-    initial = InitialObjects.of(SPACE, objects.x, objects.y, objects.kw_off, objects.kw)
+    initial = InitialObjects.of(objects.x, objects.y, objects.kw_off, objects.kw)
     subscriptions = Subscriptions.of(statistics, initial)
     subsets = subscription_partitioning(initial, subscriptions, SPACE, 2, 0)
     assert sorted(map(tuple, (sorted(s.tolist()) for s in subsets))) == [tuple(range(0, 40, 2)), tuple(range(1, 40, 2))]
-    worker, load, rects = subscription_assignment(initial, subscriptions, subsets, 4)
+    worker, costs, load, rects = subscription_assignment(initial, subscriptions, subsets, 4)
     assert len(rects) == 2
     for rows in subsets:
         assert np.bincount(worker[rows], minlength=4).min() >= 3
-    costs = np.concatenate([subscriptions.costs(initial, rows) for rows in subsets])
-    assert load.sum() == pytest.approx(costs.sum())
+    assert load.tolist() == pytest.approx(loads(costs, worker, 4).tolist())
 
 
 def test_dkm_sks_assigns_the_dearest_subset_first():
@@ -312,18 +312,20 @@ def test_dkm_sks_assigns_the_dearest_subset_first():
     objects = _objects(rng.random((300, 2)), [[i % 2, 2 + i % 5] for i in range(300)])
     places = rng.random((30, 2))
     queries = _queries(np.hstack([places, places]), [[i % 2, 2 + i % 7] for i in range(30)], kind=TYPE_KNN, k=4)
-    initial = InitialObjects.of(SPACE, objects.x, objects.y, objects.kw_off, objects.kw)
+    initial = InitialObjects.of(objects.x, objects.y, objects.kw_off, objects.kw)
     subscriptions = Subscriptions.of(_statistics(objects, queries), initial)
-    subsets = [np.arange(3), np.arange(3, 21), np.arange(21, 30)]
-    costs = np.concatenate([subscriptions.costs(initial, rows) for rows in subsets])
-    dearest = sorted(range(3), key=lambda which: -costs[subsets[which]].sum())
+    parts = [np.arange(3), np.arange(3, 21), np.arange(21, 30)]
+    subsets = Subsets.of(parts)
+    costs = subscriptions.costs(initial, subsets, subscriptions.enclosing(subsets))
+    dearest = sorted(range(3), key=lambda which: -costs[parts[which]].sum())
     assert dearest != [0, 1, 2]
     expected, load = np.empty(30, int), np.zeros(4)
-    for row in (row for which in dearest for row in sorted(subsets[which], key=lambda row: -costs[row])):
+    for row in (row for which in dearest for row in sorted(parts[which], key=lambda row: -costs[row])):
         expected[row] = load.argmin()
         load[expected[row]] += costs[row]
-    worker, loads_found, _ = subscription_assignment(initial, subscriptions, subsets, 4)
+    worker, costs_found, loads_found, _ = subscription_assignment(initial, subscriptions, subsets, 4)
     assert worker.tolist() == expected.tolist()
+    assert costs_found.tolist() == costs.tolist()
     assert np.allclose(loads_found, load)
 
 
@@ -333,13 +335,98 @@ def test_dkm_sks_divides_small_subsets_by_cost_when_that_is_no_dearer():
     boxes = [(x, x, x, x) for x in (0.1, 0.2, 0.3, 0.9)]
     queries = _queries(boxes, [[0]] * 4, kind=TYPE_KNN, match_any=True, k=3)
     statistics = _statistics(objects, queries)
-    initial = InitialObjects.of(SPACE, objects.x, objects.y, objects.kw_off, objects.kw)
+    initial = InitialObjects.of(objects.x, objects.y, objects.kw_off, objects.kw)
     subscriptions = Subscriptions.of(statistics, initial)
     assert subscriptions.ball.tolist() == [[0, 0, 1, 1]] * 4
     by_cost = subscription_partitioning(initial, subscriptions, SPACE, 2, 20)
     assert sorted(map(len, by_cost)) == [1, 1, 1, 1]
     by_space = subscription_partitioning(initial, subscriptions, SPACE, 2, 0)
     assert sorted(map(len, by_space)) == [1, 3]
+
+
+ASSIGNING = ("kop", "sop", "dkm-sks", "ps2stream")
+
+
+def test_sop_assigns_the_subsets_of_the_papers_example_4():
+    """Costs of 0.36, 0.11, 0.2 and 0.28: the first two subsets go to one worker, the others to the other."""
+    assert greedy([0.36, 0.11, 0.2, 0.28], 2).tolist() == [0, 0, 1, 1]
+
+
+def test_sop_prices_a_subscription_by_the_share_of_objects_in_its_subset():
+    """Equation 3 shared out: two subsets of two, one around nine objects of ten, one around the tenth."""
+    objects = _objects([(0.2, 0.2)] * 9 + [(0.8, 0.8)], [[0]] * 10)
+    corners = [(x, x, x, x) for x in (0.1, 0.2, 0.8, 0.8)]
+    queries = _queries(corners, [[0]] * 4, kind=TYPE_KNN, match_any=True, k=1)
+    plan = build_plan("sop", _statistics(objects, queries), 2, subsets_a_worker=1)
+    assert plan.cost.tolist() == pytest.approx([0.9, 0.9, 0.1, 0.1])
+    assert plan.assigned.tolist() == [0, 0, 1, 1]
+    assert plan.load.tolist() == pytest.approx([1.8, 0.2])
+
+
+def test_ps2stream_divides_by_place_and_counts_subscriptions():
+    """Crowds of subscriptions in two corners go to two workers; every one costs the same, whatever objects do."""
+    rng = np.random.default_rng(9)
+    objects = _objects(rng.random((300, 2)), [[i % 3] for i in range(300)])
+    centre = np.array([(0.2, 0.2), (0.8, 0.8)])[np.arange(80) % 2] + rng.uniform(-0.02, 0.02, (80, 2))
+    queries = _queries(np.hstack([centre, centre]), [[i % 3] for i in range(80)], kind=TYPE_KNN, match_any=True)
+    plan = build_plan("ps2stream", _statistics(objects, queries), 2)
+    assert len(set(plan.assigned[::2].tolist())) == len(set(plan.assigned[1::2].tolist())) == 1
+    assert plan.load.tolist() == [40.0, 40.0]
+    new = _queries([(0.2, 0.2, 0.2, 0.2)] * 2, [[0], []], kind=TYPE_KNN)
+    assert plan.costs(new.at_x, new.at_y, new.kw_off, new.kw, new.k, new.match_any).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ASSIGNING)
+def test_assignment_knows_what_its_subscriptions_cost(name):
+    """C(w) is the sum over the worker's subscriptions, before and after some of them move; strangers are not priced."""
+    rng = np.random.default_rng(3)
+    objects = _objects(rng.random((200, 2)), [[i % 4] for i in range(200)])
+    places = rng.random((50, 2))
+    queries = _queries(np.hstack([places, places]), [[i % 5] for i in range(50)], kind=TYPE_KNN, match_any=True, k=3)
+    plan = build_plan(name, _statistics(objects, queries), 3)
+    later = plan.with_moved([4, 77, 60, 9], [2, 2, 0, 1]).with_units([0, 1], [1, 1])
+    assert later.number.tolist() == [*range(50), 60, 77]
+    assert np.isnan(later.cost[50:]).all()
+    for one in (plan, later):
+        known = loads(np.nan_to_num(one.cost), one.assigned, 3)
+        assert one.load.tolist() == pytest.approx(known.tolist(), abs=1e-6)
+    assert later.assigned[[4, 9, 51, 50, 0, 1]].tolist() == [2, 1, 2, 0, 1, 1]
+
+
+@pytest.mark.parametrize("name", ASSIGNING)
+@pytest.mark.parametrize(("objects", "queries", "workers"), [(0, 10, 3), (20, 2, 5), (0, 0, 2), (20, 0, 1)])
+def test_assignment_without_objects_or_with_more_workers_than_subscriptions(name, objects, queries, workers):
+    """No object says what a subscription costs: they are spread by number; workers without a subscription stay idle."""
+    rng = np.random.default_rng(3)
+    places = rng.random((queries, 2))
+    statistics = _statistics(
+        _objects(rng.random((objects, 2)), [[0]] * objects),
+        _queries(np.hstack([places, places]), [[0]] * queries, kind=TYPE_KNN, match_any=True),
+    )
+    plan = build_plan(name, statistics, workers)
+    held = np.bincount(plan.assigned, minlength=workers)
+    assert held.sum() == queries
+    if name in ("kop", "dkm-sks"):
+        assert held.max() <= -(-queries // workers)
+    new = _queries([(0.5, 0.5, 0.5, 0.5)] * 2, [[0], [7]], kind=TYPE_KNN, match_any=True)
+    costs = plan.costs(new.at_x, new.at_y, new.kw_off, new.kw, new.k, new.match_any)
+    assert np.isfinite(costs).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("dkm-sks", {"subsets_a_worker": 0}, "at least 1 subset a worker"),
+        ("dkm-sks", {"hybrid_at_most": -1}, "of at least 0"),
+        ("sop", {"subsets_a_worker": 0}, "at least 1 subset a worker"),
+        ("ps2stream", {"balance": 0.5}, "a balance of at least 1"),
+    ],
+)
+def test_assignment_refuses_parameters_that_make_no_subsets(name, options, said):
+    """gamma_1, gamma_2, theta and sigma have a least value, which the error says."""
+    statistics = _statistics(_objects([(0.5, 0.5)], [[0]]), _queries([(0, 0, 1, 1)], [[0]]))
+    with pytest.raises(DeclarationError, match=said):
+        build_plan(name, statistics, 2, **options)
 
 
 @pytest.mark.parametrize("name", ["kop", "sop", "dkm-sks"])
