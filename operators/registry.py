@@ -9,6 +9,7 @@ OPERATORS: dict[str, str] = {
     "broadcast-router": "operators.routing.broadcast_router:BroadcastRouter",
     "plan-router": "operators.routing.plan_router:PlanRouter",
     "knn-evaluator": "operators.evaluation.knn_evaluator:KnnEvaluator",
+    "main-server": "operators.routing.main_server:MainServer",
     "range-evaluator": "operators.evaluation.range_evaluator:RangeEvaluator",
     "ranked-merger": "operators.merging.mergers:RankedMerger",
     "terms-merger": "operators.merging.mergers:TermsMerger",

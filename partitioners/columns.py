@@ -107,7 +107,9 @@ class Regions:
     """The columns of queries that routing looks at, checked and ready for a kernel.
 
     The bounds contain every place where an object can match. Without numbers, queries are numbered by row; without a
-    place, a query is at the middle of its bounds. Plans that do not read words are handed regions without any.
+    place, a query is at the middle of its bounds. Plans that do not read words are handed regions without any. `home` is the
+    worker that holds the query now, -1 where that is not known: a plan that leaves to somebody else where a query goes
+    says so by it.
     """
 
     min_x: Floats
@@ -120,6 +122,7 @@ class Regions:
     number: Ints
     at_x: Floats
     at_y: Floats
+    home: Workers
 
     @classmethod
     def of(
@@ -130,6 +133,7 @@ class Regions:
         match_any: ArrayLike | None = None,
         number: ArrayLike | None = None,
         at: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
+        home: ArrayLike | None = None,
     ) -> "Regions":
         """Check columns and make them ready."""
         low_x, low_y, high_x, high_y = (column(edge, np.float64) for edge in bounds)
@@ -144,6 +148,7 @@ class Regions:
             column(np.arange(len(low_x)) if number is None else number, np.int64),
             column(low_x / 2 + high_x / 2 if at_x is None else at_x, np.float64),
             column(low_y / 2 + high_y / 2 if at_y is None else at_y, np.float64),
+            column(np.broadcast_to(np.int32(-1), len(low_x)) if home is None else home, np.int32),
         )
         others = {f.name: getattr(regions, f.name) for f in fields(cls) if f.name not in ("kw_off", "kw")}
         _check_rows(len(low_x), regions.kw_off, regions.kw, **others)

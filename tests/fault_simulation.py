@@ -15,7 +15,7 @@ from unittest import mock
 
 from adaptive_inputs import random_adaptive_topology, random_injections
 from crashes import saving_topology, written_at_once
-from latest_queries import random_latest_topology, wrong_lines
+from latest_queries import random_assigning_topology, random_latest_topology, wrong_lines
 from range_inputs import write_inputs, write_lines
 
 from streams.comparison import compare, explain
@@ -134,6 +134,7 @@ def shipped(name, folder, seed):
 #: with a line here.
 TOPOLOGIES = {
     "adaptive": adaptive,
+    "assigning": random_assigning_topology,
     "latest": random_latest_topology,
     "replicated": replicated,
     **{
@@ -146,6 +147,10 @@ TOPOLOGIES = {
 #: are on their way when it does.
 FAULTY_EPOCHS = {"latest": 20}
 MORE_KILLS = {"latest": 2}
+
+
+#: Those whose evaluators list the latest objects.
+LATEST = ("assigning", "latest")
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -262,7 +267,7 @@ def simulate(folder, name, seed, mode):
                 raise
             calm = otherwise_parallel(dataclasses.replace(heard, faults=()), seed)
             # With other evaluators lists wait for each other in other epochs, so changes may come together in other lines.
-            if name != "latest" or calm.components == heard.components:
+            if name not in LATEST or calm.components == heard.components:
                 given_up = counted(read_results(results))
             outcome = run(calm, scheduler_seed=seed + 1, delays=True, resume=folder / "checkpoints")
     if mode == "liveness":
@@ -270,7 +275,7 @@ def simulate(folder, name, seed, mode):
         assert turns.count <= most, f"{turns.count} turns, expected at most {most}"
     collected = list(verify_lines(outcome.collected))
     for lines in (collected, read_results(results)) if results.suffix != ".parquet" else (collected,):
-        if name == "latest":
+        if name in LATEST:
             assert not (wrong := wrong_lines(topology, lines)), wrong
         else:
             comparison = compare(oracle_of(topology), lines)

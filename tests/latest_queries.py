@@ -238,22 +238,36 @@ def write_latest_inputs(folder, seed, objects=60, queries=40, last_ts=25):
     )
 
 
+#: The partitioners whose plans a main server follows.
+ASSIGNING = ("kop", "sop", "dkm-sks", "ps2stream")
+
+
 def latest_topology(objects, queries, *, evaluators=3, routers=2, mergers=1, spouts=1, partitioner="kd", side=8,
                     options=None, policy="random", balancer=None, feedback=1, tick=1, piece=3_000, epoch=None, inject=(),
-                    **settings):  # fmt: skip
-    """Declare routers that follow a plan, evaluators with memory, a balancer, mergers."""
+                    main_server=None, sample=None, evaluator=None, **settings):  # fmt: skip
+    """Declare routers that follow a plan, evaluators with memory, a balancer, mergers.
+
+    `main_server` says what one routes: None (there is none), "all", or "queries" (routers have the objects).
+    """
     builder = TopologyBuilder(
         "latest", epoch={**(epoch or {"objects": 7, "queries": 6}), "feedback": feedback},
-        partitioner={"kind": partitioner, "side": side, "options": options or {}}, **settings,
+        partitioner={
+            "kind": partitioner, "side": side, "options": options or {}, **({"sample": sample} if sample else {})
+        }, **settings,
     )  # fmt: skip
     builder.spout("objects", "object-file", path=objects, parallelism=spouts)
     builder.spout("queries", "query-file", path=queries, parallelism=spouts)
-    router = builder.bolt("router", "plan-router", parallelism=routers)
-    router.shuffle("objects", "objects").shuffle("queries", "queries").all("balancer", "orders", feedback=True)
+    names = {"objects": "main" if main_server == "all" else "router", "queries": "main" if main_server else "router"}
+    for name in sorted(set(names.values())):
+        operator, tasks = ("main-server", 1) if name == "main" else ("plan-router", routers)
+        router = builder.bolt(name, operator, parallelism=tasks).all("balancer", "orders", feedback=True)
+        for stream in (one for one, by in names.items() if by == name):
+            router.shuffle(stream, stream)
     evaluator = builder.bolt(
-        "evaluator", LatestEvaluator, parallelism=evaluators, tick={"epochs": tick}, transfer_queries=piece
+        "evaluator", evaluator or LatestEvaluator, parallelism=evaluators, tick={"epochs": tick}, transfer_queries=piece
     )
-    evaluator.direct("router", "queries").direct("router", "objects")
+    for stream, name in names.items():
+        evaluator.direct(name, stream)
     for stream in ("transfer", "bounds", "adoption"):
         evaluator.direct("evaluator", stream, feedback=True)
     evaluator.all("balancer", "orders", feedback=True)
@@ -269,6 +283,7 @@ def latest_topology(objects, queries, *, evaluators=3, routers=2, mergers=1, spo
 def random_latest_topology(folder, seed, **fixed):
     """Draw a whole topology: plan, sizes, lags, hotspots, input."""
     rng = random.Random(seed)
+    main_server = fixed.get("main_server")
     sizes = {"objects": rng.randrange(20, 80), "queries": rng.randrange(10, 50), "last_ts": rng.choice([12, 30])}
     inputs = write_latest_inputs(folder, seed, **sizes)
     drawn = {
@@ -276,7 +291,7 @@ def random_latest_topology(folder, seed, **fixed):
         "routers": rng.randrange(1, 5),
         "mergers": rng.randrange(1, 4),
         "spouts": rng.choice([1, 1, 2]),
-        "partitioner": rng.choice(PARTITIONERS),
+        "partitioner": rng.choice(ASSIGNING if main_server else PARTITIONERS),
         "side": rng.choice([4, 8]),
         "balancer": {"seed": seed, "units": rng.choice([0.0, 0.2, 1.0])},
         "feedback": rng.randrange(1, 4),
@@ -287,6 +302,17 @@ def random_latest_topology(folder, seed, **fixed):
         "inject": random_injections(rng),
     }
     return latest_topology(*inputs, **{**drawn, **fixed})
+
+
+def random_assigning_topology(folder, seed):
+    """Draw a topology with a main server: its plan knows few of the subscriptions, or all; injected ones nobody knows."""
+    rng = random.Random(f"main server {seed}")
+    inject = random_injections(rng)
+    if rng.random() < 0.5:
+        inject.append({"kind": "queries", "region": [0.2, 0.2, 0.8, 0.8], "strength": 5, "start": 3, "duration": 12})
+    return random_latest_topology(
+        folder, seed, main_server=rng.choice(["all", "queries"]), sample=rng.choice([1, 10, 1000]), inject=inject
+    )
 
 
 # --- what must come of it ---------------------------------------------------------------------------------------------

@@ -101,7 +101,8 @@ def _routers_problems(component: Component, topology: Topology, operators: Mappi
         alike = getattr(emitter, "routes_alike_with", None)
         if emitter is not None and alike is not None and item.stream in ("objects", "queries"):
             options = known[item.component].options
-            routers[item.component] = (emitter, *(options.get(key, getattr(emitter, key, None)) for key in alike))
+            family = getattr(emitter, "routes_as", emitter)
+            routers[item.component] = (family, *(options.get(key, getattr(emitter, key, None)) for key in alike))
     first = next(iter(routers), None)
     for name, kind in routers.items():
         if first is not None and kind != routers[first]:
@@ -109,3 +110,11 @@ def _routers_problems(component: Component, topology: Topology, operators: Mappi
                 f"bolt '{component.name}' reads the routers '{first}' and '{name}', which divide in different ways, so that "
                 "queries and their objects would not meet; give both the same operator and options"
             )
+    asked = [item.component for item in component.inputs if item.stream == "queries"]
+    alone = [name for name in asked if getattr(operators.get(name), "routes_all_queries", False)]
+    if alone and len(asked) > 1:
+        other = next(name for name in asked if name != alone[0])
+        yield (
+            f"bolt '{component.name}' reads queries of '{other}' beside those of '{alone[0]}', whose operator "
+            f"'{known[alone[0]].operator}' must know of every query; let '{alone[0]}' route all of them"
+        )

@@ -140,7 +140,8 @@ def _parallelism_problems(component: Component, operator: type[Any] | None) -> I
     if type(found) is not int or not 1 <= found <= MAX_PARALLELISM:
         yield DeclarationError(f"parallelism = {brief(found)}, expected an integer from 1 to {MAX_PARALLELISM}", path)
     elif found > 1 and getattr(operator, "single", False):
-        yield DeclarationError(f"operator '{component.operator}' writes one output; parallelism must be 1", path)
+        why = getattr(operator, "single_because", "writes one output")
+        yield DeclarationError(f"operator '{component.operator}' {why}; parallelism must be 1", path)
 
 
 def _input_problems(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from partitioners.columns import Csr
+from partitioners.columns import Csr, Workers
 from partitioners.plans.meeting import route_objects, route_queries, route_queries_by_both, united
 from partitioners.plans.plan import Plan, pack, unpack
 from partitioners.plans.plan_change import changed, unpack_change
@@ -126,16 +126,26 @@ class PlanSchedule:
         """Return the workers that must see each object."""
         return route_objects(self.plan, objects)
 
-    def routes_of(self, queries: QueryBatch, metric: Metric) -> tuple[Csr, Csr]:
-        """Return the workers of queries under the plan in force and under the next one, while there is one."""
+    def routes_of(self, queries: QueryBatch, metric: Metric, home: Workers) -> tuple[Csr, Csr]:
+        """Return the workers of queries under the plan in force and under the next one, while there is one.
+
+        `home` is who holds each query under the plan in force, -1 where that is not known.
+        """
         assert self.next is not None
-        return route_queries_by_both(self.plan, self.next, queries, metric)
+        return route_queries_by_both(self.plan, self.next, queries, metric, home)
 
     def route_queries(self, queries: QueryBatch, metric: Metric) -> Csr:
-        """Return the workers that must hold each query."""
+        """Return the workers that must hold each new query.
+
+        While a plan is prepared, a query that the plan in force knows nothing of begins where the next one wants it: so who
+        receives one that only the next plan knows is its home, whatever a hash says.
+        """
         if self.next is None:
             return route_queries(self.plan, queries, metric)
-        return united(*self.routes_of(queries, metric))
+        home = None
+        if self.next.single_home:
+            home = route_queries(self.next, queries, metric)[1]
+        return united(*route_queries_by_both(self.plan, self.next, queries, metric, home))
 
     def snapshot(self) -> dict[str, Any]:
         """Return all plans."""

@@ -24,6 +24,7 @@ from operators.needs import EVALUATOR_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.textual_summary import SUMMARY_FIELDS, summary_changes
+from partitioners.columns import Csr
 from partitioners.plans.moved_places import moved_places
 from partitioners.plans.plan import Plan
 from streams.batches import OP_REGISTER, HitBatch, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
@@ -158,14 +159,18 @@ class Evaluator(Bolt):
             if self._meetings is not None:
                 self._meetings.add(new)
             return
-        assert self._schedule is not None
-        old, coming = self._schedule.routes_of(new, self._context.metric)
+        old, coming = self._routes(new, self._context.index)
         awake = self._handover.register(new, old, coming, self._core)
         if self._answers is not None:
             self._answers.register(new.take(np.flatnonzero(awake)))
         for meetings, routes in ((self._meetings, old), (self._next_meetings, coming)):
             if meetings is not None:
                 meetings.add(new, routes)
+
+    def _routes(self, queries: QueryBatch, home: int | Ints) -> tuple[Csr, Csr]:
+        """Return the workers of queries under both plans; `home` holds them now, wherever a main server has put them."""
+        assert self._schedule is not None
+        return self._schedule.routes_of(queries, self._context.metric, np.full(len(queries), home, np.int32))
 
     def _match(self, objects: ObjectBatch, emit: Emitter) -> None:
         """Report the matches of objects."""
@@ -248,10 +253,10 @@ class Evaluator(Bolt):
 
     def _take_over(self, handover: Handover, inputs: Inputs, epoch: Epoch, emit: Emitter) -> None:
         """File what others gave; they have sent routers the words of all of it, so those of stale copies are taken off."""
-        if given := inputs.batches("transfer"):
-            assert self._schedule is not None
-            queries = QueryBatch.concat(given)
-            old, coming = self._schedule.routes_of(queries, self._context.metric)
+        if given := [arrival for arrival in inputs.arrivals if arrival.stream == "transfer"]:
+            queries = QueryBatch.concat([cast(QueryBatch, arrival.batch) for arrival in given])
+            giver = np.repeat([arrival.task for arrival in given], [len(arrival.batch) for arrival in given])
+            old, coming = self._routes(queries, giver)
             stale = handover.arrive(queries, old, coming, self._core)
             if self._next_meetings is not None:
                 self._next_meetings.add(queries, coming)
@@ -305,9 +310,8 @@ class Evaluator(Bolt):
 
     def _give(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:
         """Send on what the next plan wants elsewhere, and drop what the last one took away."""
-        assert self._schedule is not None
         if (queries := handover.unseen(self._core)) is not None:
-            old, coming = self._schedule.routes_of(queries, self._context.metric)
+            old, coming = self._routes(queries, self._context.index)
             handover.look(queries, old, coming)
             if self._next_meetings is not None:
                 self._next_meetings.add(queries, coming)

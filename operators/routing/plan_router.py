@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from operators.balancing.orders import PlanSchedule, orders_of
+from operators.balancing.orders import Order, PlanSchedule, orders_of
 from operators.needs import ROUTER_READS, Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
@@ -49,6 +49,7 @@ class PlanRouter(Bolt):
         "keywords": Need(("all",), "some routers would withhold objects that queries want"),
     }
     routes_alike_with: ClassVar = ()
+    routes_as: ClassVar = "the plan says"
 
     textual_summary: bool = False
 
@@ -76,7 +77,7 @@ class PlanRouter(Bolt):
         """Take the plan."""
         readers = {n for stream in ("objects", "queries") for _, n in context.targets.get(stream, ())}
         if context.plan is None or readers != {context.plan.workers}:
-            raise DeclarationError(f"a plan-router needs a plan for its readers, which have {sorted(readers)} tasks")
+            raise DeclarationError(f"a router needs a plan for its readers, which have {sorted(readers)} tasks")
         self._context = context
         self._workers = context.plan.workers
         self._schedule = PlanSchedule(context.plan, context.window)
@@ -90,14 +91,20 @@ class PlanRouter(Bolt):
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Follow orders, then divide what has come."""
         for order in orders_of(inputs.batches("orders")):
-            self._schedule.follow(order)
+            self._follow(order)
         if self._summary is not None:
             self._summary.apply(inputs.batches("keywords"))
-        for queries in inputs.batches("queries"):
+        for queries in self._operations(inputs):
             self._route_queries(queries, emit)
         for objects in inputs.batches("objects"):
             self._send(emit, "objects", objects, self._object_routes(objects))
         self._schedule.end_epoch(epoch.watermark)
+
+    def _follow(self, order: Order) -> None:
+        self._schedule.follow(order)
+
+    def _operations(self, inputs: Inputs) -> list[QueryBatch]:
+        return inputs.batches("queries")
 
     def _object_routes(self, objects: ObjectBatch) -> Csr:
         """Return where objects go; a deletion goes everywhere, as it does not say where its object was."""
@@ -121,7 +128,7 @@ class PlanRouter(Bolt):
     def _route_queries(self, queries: QueryBatch, emit: Emitter) -> None:
         registers = queries.op == OP_REGISTER
         new = queries if registers.all() else queries.take(np.flatnonzero(registers))
-        routes = self._schedule.route_queries(new, self._context.metric)
+        routes = self._registered(new)
         self._send(emit, "queries", new, routes)
         if (self._sends_keywords or self._summary is not None) and (
             changes := summary_changes(new, routes)
@@ -131,9 +138,16 @@ class PlanRouter(Bolt):
             if self._summary is not None:
                 self._summary.apply([changes])
         if new is not queries:
-            ended = queries.take(np.flatnonzero(~registers))
-            for worker in range(self._workers):
-                emit.direct(worker, ended, "queries")
+            self._send_ends(queries.take(np.flatnonzero(~registers)), emit)
+
+    def _registered(self, queries: QueryBatch) -> Csr:
+        """Return where registrations go."""
+        return self.routes(queries)
+
+    def _send_ends(self, ended: QueryBatch, emit: Emitter) -> None:
+        """Send unregistrations to all: whoever does not hold a query passes over its end."""
+        for worker in range(self._workers):
+            emit.direct(worker, ended, "queries")
 
     def _send(self, emit: Emitter, stream: str, batch: Any, routes: Csr) -> None:
         """Give each worker its rows, in their order."""

@@ -12,7 +12,13 @@ from partitioners.costs.allocation import greedy, greedy_in_order, loads
 from partitioners.costs.initial_objects import InitialObjects
 from partitioners.costs.object_kernels import partitioned
 from partitioners.costs.statistics import Statistics
-from partitioners.costs.subscription_costs import ball_rects, hybrid_costs, keyword_costs, space_costs
+from partitioners.costs.subscription_costs import (
+    at_least_one_object,
+    ball_rects,
+    hybrid_costs,
+    keyword_costs,
+    space_costs,
+)
 from partitioners.plans.assignment_plan import AssignmentPlan
 from streams.columns import csr_take
 from streams.errors import DeclarationError
@@ -92,7 +98,8 @@ class Subscriptions:
 
     def costs(self, initial: InitialObjects, subsets: Subsets, rects: Floats) -> Floats:
         """Return C(s) of each subscription by Equation 5, R that of its subset."""
-        return hybrid_costs(initial, rects, subsets.subset_of(), self.kw_off, self.kw)
+        found = hybrid_costs(initial, rects, subsets.subset_of(), self.kw_off, self.kw)
+        return at_least_one_object(initial, found)
 
     def quarters(self, box: Box, rows: Ints) -> list[tuple[Box, Ints]]:
         """Divide a subset by the quarter of a region that its places are in; empty quarters are left out."""
@@ -180,7 +187,7 @@ def dkm_sks_plan(
 def kop_plan(statistics: Statistics, workers: int) -> AssignmentPlan:
     """Build the keyword-oriented partition: Equation 1 and Algorithm 1."""
     initial = _initial(statistics, workers)
-    costs = keyword_costs(initial, statistics.queries.kw_off, statistics.queries.kw)
+    costs = at_least_one_object(initial, keyword_costs(initial, statistics.queries.kw_off, statistics.queries.kw))
     worker = greedy(costs, workers)
     return AssignmentPlan.of(statistics, workers, "keyword", worker, loads(costs, worker, workers), cost=costs)
 
@@ -197,7 +204,7 @@ def sop_plan(statistics: Statistics, workers: int, *, subsets_a_worker: int = 20
 
     def shares(parts: Sequence[Ints]) -> Floats:
         """Return P(R) of subsets (Equation 2): what each of their subscriptions costs."""
-        return space_costs(initial, subscriptions.enclosing(Subsets.of(parts)))
+        return at_least_one_object(initial, space_costs(initial, subscriptions.enclosing(Subsets.of(parts))))
 
     rows = np.arange(len(subscriptions))
     heap: list[tuple[float, int, Box, int, Ints]] = (
@@ -214,8 +221,8 @@ def sop_plan(statistics: Statistics, workers: int, *, subsets_a_worker: int = 20
         for (part_box, part), share in zip(quarters, shares([part for _, part in quarters]), strict=True):
             number += 1
             heapq.heappush(heap, (-share * len(part), number, part_box, depth + 1, part))
-    subsets = Subsets.of([*(part for *_, part in heap), *whole])
-    share = space_costs(initial, subscriptions.enclosing(subsets))
+    parts = [*(part for *_, part in heap), *whole]
+    subsets, share = Subsets.of(parts), shares(parts)
     costs = share * np.diff(subsets.off)
     chosen = greedy(costs, workers)
     subset_of = subsets.subset_of()

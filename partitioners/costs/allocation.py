@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from partitioners.columns import Floats, Workers, column, kernel
+from partitioners.columns import Floats, Ints, Workers, column, kernel
 from streams.errors import DeclarationError
 
 __all__ = ["greedy", "greedy_in_order", "imbalance", "karmarkar_karp", "loads", "matching"]
@@ -48,20 +48,22 @@ def greedy(costs: ArrayLike, workers: int) -> Workers:
     return worker
 
 
-def greedy_in_order(costs: ArrayLike, load: ArrayLike) -> tuple[Workers, Floats]:
+def greedy_in_order(costs: ArrayLike, load: ArrayLike, held: ArrayLike | None = None) -> tuple[Workers, Floats]:
     """Give each part, in this order, to the worker that is least loaded by then; return workers and new loads.
 
-    What DkM-SKS does with subscriptions that arrive later (Sections 3.1 and 4.4).
+    What DkM-SKS does with subscriptions that arrive later (Sections 3.1 and 4.4). `held` is how many parts each worker
+    has already; none, where it is not given.
     """
     start = column(load, np.float64)
-    found: tuple[Workers, Floats] = _greedy(column(_checked(costs, len(start)), np.float64), start)
+    parts = column(np.zeros(len(start)) if held is None else held, np.int64)
+    found: tuple[Workers, Floats] = _greedy(column(_checked(costs, len(start)), np.float64), start, parts)
     return found
 
 
 @kernel
-def _greedy(costs: Floats, start: Floats) -> tuple[Workers, Floats]:
+def _greedy(costs: Floats, start: Floats, held: Ints) -> tuple[Workers, Floats]:
     load = start.copy()
-    heap = [(load[worker], 0, worker) for worker in range(len(load))]
+    heap = [(load[worker], held[worker], worker) for worker in range(len(load))]
     heapq.heapify(heap)
     out = np.empty(len(costs), np.int32)
     for part in range(len(costs)):

@@ -87,9 +87,10 @@ class InitialObjects:
 
     def lists_of(self, kw: Ints) -> Ints:
         """Return the list of each keyword, -1 where no object has it."""
-        place = np.searchsorted(self.words, kw)
-        known = np.append(self.words, -1)[place] == kw
-        return np.where(known, place, -1).astype(np.int64)
+        if not len(self.words):
+            return np.full(len(kw), -1, np.int64)
+        place = np.minimum(np.searchsorted(self.words, kw), len(self.words) - 1)
+        return np.where(self.words[place] == kw, place, -1).astype(np.int64)
 
     def counts_within(self, rects: Floats, rect_of: Ints, kw: Ints | None) -> Ints:
         """Return |O_{R,lambda}| for pairs of a rectangle (a row of `rects`) and a keyword, |O_R| without keywords."""

@@ -10,7 +10,7 @@ from partitioners.columns import Floats, Ints, Offsets
 from partitioners.costs.initial_objects import InitialObjects
 from streams.geometry import Rect
 
-__all__ = ["ball_rects", "hybrid_costs", "keyword_costs", "space_costs"]
+__all__ = ["at_least_one_object", "ball_rects", "hybrid_costs", "keyword_costs", "space_costs"]
 
 
 def keyword_costs(initial: InitialObjects, kw_off: Offsets, kw: Ints) -> Floats:
@@ -62,3 +62,11 @@ def hybrid_costs(initial: InitialObjects, rects: Floats, rect_of: Ints, kw_off: 
     plain = np.flatnonzero(lengths == 0)
     total[plain] = initial.counts_within(rects, rect_of[plain], None)
     return np.asarray(total / max(len(initial), 1))
+
+
+def at_least_one_object(initial: InitialObjects, costs: Floats) -> Floats:
+    """Price what no object of O_init concerns as if one did.
+
+    By the equations it costs nothing, and all of its kind would go to the worker that is least loaded at the time.
+    """
+    return np.maximum(costs, 1.0 / max(len(initial), 1))

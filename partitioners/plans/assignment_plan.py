@@ -15,10 +15,16 @@ from partitioners.costs.allocation import greedy_in_order
 from partitioners.costs.initial_objects import MAX_INITIAL_OBJECTS, InitialObjects
 from partitioners.costs.rect_index import RectIndex
 from partitioners.costs.statistics import Statistics
-from partitioners.costs.subscription_costs import ball_rects, hybrid_costs, keyword_costs, space_costs
+from partitioners.costs.subscription_costs import (
+    at_least_one_object,
+    ball_rects,
+    hybrid_costs,
+    keyword_costs,
+    space_costs,
+)
 from partitioners.plans.broadcast import assigned_or, everywhere, one_each, scrambled
 from partitioners.plans.plan import check_plan, plan_kind, successor
-from partitioners.plans.units import moved_numbers, moved_units
+from partitioners.plans.units import found_in, moved_numbers, moved_units
 from streams.errors import InputError, did_you_mean
 from streams.geometry import Rect
 
@@ -164,6 +170,21 @@ class AssignmentPlan:
         lost = np.bincount(old[moved], weight, minlength=self.workers)
         return np.maximum(self.load + gained - lost, 0.0)
 
+    def known(self, numbers: Ints) -> tuple[Workers, Floats]:
+        """Return the workers of subscriptions, -1 where the plan knows none, and their costs, NaN where it knows none."""
+        place, known = found_in(self.number, numbers)
+        worker, cost = np.full(len(numbers), -1, np.int32), np.full(len(numbers), np.nan)
+        worker[known], cost[known] = self.assigned[place[known]], self.cost[place[known]]
+        return worker, cost
+
+    def moved_in(self, later: "AssignmentPlan") -> tuple[Ints, Workers]:
+        """Return the subscriptions whose worker a later version says, and this one does not, with their workers."""
+        before = self.assigned
+        if len(later.number) != len(self.number):
+            before, _ = self.known(later.number)
+        moved = np.flatnonzero(before != later.assigned)
+        return later.number[moved], later.assigned[moved]
+
     def check(self) -> None:
         """Raise unless every known subscription has one existing worker."""
         check_plan(self)
@@ -198,6 +219,9 @@ class AssignmentPlan:
         r = Regions.of((x, y, x, y), kw_off, kw, match_any)
         if self.model == "count":
             return np.ones(len(r))
+        return at_least_one_object(self.initial, self._equations(r, k))
+
+    def _equations(self, r: Regions, k: NDArray[np.integer]) -> Floats:
         if self.model == "keyword":
             return keyword_costs(self.initial, r.kw_off, r.kw)
         radius = self.initial.kth_distances(r.min_x, r.min_y, r.kw_off, r.kw, k, r.match_any)
@@ -205,25 +229,27 @@ class AssignmentPlan:
         if self.model == "space":
             return space_costs(self.initial, own)
         nearest = self.subsets.overlapping_most(own)
-        rects = np.where((nearest >= 0)[:, None], np.concatenate([self.rects, np.zeros((1, 4))])[nearest], own)
-        return hybrid_costs(self.initial, rects, np.arange(len(own)), r.kw_off, r.kw)
+        own[nearest >= 0] = self.rects[nearest[nearest >= 0]]
+        return hybrid_costs(self.initial, own, np.arange(len(own)), r.kw_off, r.kw)
 
-    def assign(self, costs: Floats, load: Floats) -> tuple[Workers, Floats]:
+    def assign(self, costs: Floats, load: Floats, held: Ints | None = None) -> tuple[Workers, Floats]:
         """Give new subscriptions, in order, to the least loaded workers; return workers and new loads.
 
-        The loads are the main server's own, starting with the plan's: a plan does not change.
+        The loads are the main server's own, and so is how many subscriptions each worker holds, which decides between
+        equal loads: a plan does not change.
         """
-        return greedy_in_order(costs, load)
+        return greedy_in_order(costs, load, held)
 
     def route_points(self, points: Points) -> Csr:
         """Send every object to all workers."""
         return everywhere(len(points), self.workers)
 
     def route_regions(self, regions: Regions) -> Csr:
-        """Send a known subscription to its worker, another one to the worker that a hash of its number names.
+        """Send a known subscription to its worker, another one to the worker that has it, or that a hash of its number names.
 
-        A main server that keeps loads uses `costs` and `assign` for new subscriptions instead; either is exact, because
-        objects go everywhere.
+        Where there is a main server it decides by `costs` and `assign` where new subscriptions go, and nobody else has to
+        know: who holds one says so. Any choice is exact, because objects go everywhere.
         """
-        fallback = scrambled(regions.number, self.workers)
+        check_range("home", regions.home, -1, self.workers)
+        fallback = np.where(regions.home >= 0, regions.home, scrambled(regions.number, self.workers)).astype(np.int32)
         return one_each(assigned_or(fallback, regions.number, self.number, self.assigned))

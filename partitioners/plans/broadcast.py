@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partitioners.columns import Csr, Ints, Points, Regions, Workers, check_range, own_columns
 from partitioners.plans.plan import check_plan, plan_kind, successor
-from partitioners.plans.units import moved_numbers, moved_units
+from partitioners.plans.units import found_in, moved_numbers, moved_units
 from streams.errors import InputError
 from streams.geometry import Rect
 
@@ -33,11 +33,12 @@ def one_each(worker: NDArray[np.integer]) -> Csr:
 
 def assigned_or(worker: Workers, asked: Ints, number: Ints, assigned: Workers) -> Workers:
     """Return for each asked number the worker that a table (numbers ascending) assigns, or else the given one."""
-    if not len(number):
+    place, known = found_in(number, asked)
+    if not known.any():
         return worker
-    place = np.searchsorted(number, asked)
-    known = np.append(number, -1)[place] == asked
-    return np.where(known, np.append(assigned, np.int32(0))[place], worker)
+    found = worker.copy()
+    found[known] = assigned[place[known]]
+    return found
 
 
 def scrambled(values: NDArray[np.integer], workers: int) -> Workers:

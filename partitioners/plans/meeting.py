@@ -31,21 +31,26 @@ def route_queries(plan: Plan, queries: QueryBatch, metric: Metric = "euclidean")
     return plan.route_regions(_regions(plan, queries, metric))
 
 
-def route_queries_by_both(old: Plan, new: Plan, queries: QueryBatch, metric: Metric) -> tuple[Csr, Csr]:
-    """Return the workers of queries under two plans; what they look at is worked out once where both look at the same."""
-    regions = _regions(old, queries, metric)
+def route_queries_by_both(
+    old: Plan, new: Plan, queries: QueryBatch, metric: Metric, home: Workers | None = None
+) -> tuple[Csr, Csr]:
+    """Return the workers of queries under two plans; what they look at is worked out once where both look at the same.
+
+    `home` is who holds each query now, as `Regions` has it.
+    """
+    regions = _regions(old, queries, metric, home)
     alike = old.space == new.space and old.reads_words == new.reads_words
-    return old.route_regions(regions), new.route_regions(regions if alike else _regions(new, queries, metric))
+    return old.route_regions(regions), new.route_regions(regions if alike else _regions(new, queries, metric, home))
 
 
-def _regions(plan: Plan, queries: QueryBatch, metric: Metric) -> Regions:
+def _regions(plan: Plan, queries: QueryBatch, metric: Metric, home: Workers | None = None) -> Regions:
     """Return what a plan looks at in queries."""
     bounds = region_bounds(queries.region, queries.shape, plan.space, metric)
     at = _places(queries, bounds)
     if not plan.reads_words:
-        return Regions.of(bounds, number=queries.target, at=at)
+        return Regions.of(bounds, number=queries.target, at=at, home=home)
     match_any = queries.match_any | (queries.type == TYPE_TOPK)
-    return Regions.of(bounds, queries.kw_off, queries.kw, match_any, number=queries.target, at=at)
+    return Regions.of(bounds, queries.kw_off, queries.kw, match_any, number=queries.target, at=at, home=home)
 
 
 def _places(queries: QueryBatch, bounds: tuple[Floats, Floats, Floats, Floats]) -> tuple[Floats | None, Floats | None]:

@@ -10,7 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 from partitioners.columns import Ints, Workers, check_range
 from streams.errors import InputError
 
-__all__ = ["moved_numbers", "moved_units"]
+__all__ = ["found_in", "moved_numbers", "moved_units"]
+
+
+def found_in(number: Ints, asked: Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return where numbers stand, or would stand, in a table of ascending ones, and which of them are in it.
+
+    Numbers may be negative: those of injected queries are.
+    """
+    place = np.searchsorted(number, asked)
+    known = np.zeros(len(asked), np.bool_)
+    if len(number):
+        known = number[np.minimum(place, len(number) - 1)] == asked
+    return place, known
 
 
 def moved_units(unit_worker: Workers, units: ArrayLike, workers: ArrayLike, of: int) -> Workers:
@@ -27,11 +39,9 @@ def moved_numbers(
 ) -> tuple[Ints, Workers]:
     """Return a table of subscriptions (numbers ascending) and workers after some have moved; unknown ones join it."""
     moving, worker = _pairs("numbers", numbers, workers, of)
-    check_range("numbers", moving, 0, 2**63 - 1)
     order = np.argsort(moving, kind="stable")
     moving, worker = moving[order], worker[order]
-    place = np.searchsorted(number, moving)
-    known = np.append(number, -1)[place] == moving
+    place, known = found_in(number, moving)
     moved = assigned.copy()
     moved[place[known]] = worker[known]
     if known.all():

@@ -161,8 +161,10 @@ def test_subscriptions_move_by_number_known_or_not(name):
     expected[4] = 1
     assert moved.route_regions(regions)[1].tolist() == expected.tolist()
     assert plan.route_regions(regions)[1].tolist() == before.tolist()
-    with pytest.raises(InputError, match="'numbers' has -5"):
-        plan.with_moved([-5], [0])
+    injected = plan.with_moved([-1, -5], [2, 3])  # injected queries have such numbers
+    at = np.zeros(3)
+    assert injected.route_regions(Regions.of((at, at, at, at), number=[-5, -1, 4]))[1].tolist() == [3, 2, before[4]]
+    assert plan.with_moved([-5], [3]).with_moved([-1], [1]).number[:2].tolist() == [-5, -1]
 
 
 def test_change_of_few_subscriptions_is_small():

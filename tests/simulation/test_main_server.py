@@ -1,0 +1,83 @@
+"""A main server puts subscriptions wherever the load is least: nobody else knows where, and every answer is exact."""
+
+import json
+import os
+from unittest import mock
+
+import numpy as np
+import pytest
+from latest_queries import ASSIGNING, latest_topology, random_assigning_topology, write_latest_inputs, wrong_lines
+from range_inputs import write_lines
+
+from operators.evaluation.evaluator import Evaluator
+from topology import run
+from topology.verification import verify_lines
+
+#: More of them for a longer search: WATERSPOUT_SEEDS=5000 pytest tests/simulation/test_main_server.py
+SEEDS = int(os.environ.get("WATERSPOUT_SEEDS", "40"))
+BATCH = 10
+
+
+def _wrong(topology, seed):
+    outcome = run(topology, scheduler_seed=seed, delays=True)
+    return wrong_lines(topology, verify_lines(outcome.collected)), outcome
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BATCH))
+def test_assigned_subscriptions_are_answered_exactly_under_any_schedule(tmp_path, first):
+    """Plans that know some subscriptions, moves of known and unknown ones, hotspots, lags: the lists are the oracle's."""
+    for seed in range(first, min(first + BATCH, SEEDS)):
+        (folder := tmp_path / str(seed)).mkdir()
+        wrong, _ = _wrong(random_assigning_topology(folder, seed), seed)
+        assert not wrong, f"seed {seed}: {wrong}"
+
+
+@pytest.mark.parametrize("partitioner", ASSIGNING)
+def test_subscriptions_that_no_plan_knows_move(tmp_path, partitioner):
+    """A plan that knows one subscription of forty; the others are moved too, with their lists."""
+    topology = latest_topology(
+        *write_latest_inputs(tmp_path, 5, objects=300, queries=150), main_server="all", partitioner=partitioner, sample=1,
+        balancer={"seed": 3}, evaluators=4,
+    )  # fmt: skip
+    wrong, outcome = _wrong(topology, 1)
+    assert not wrong
+    assert sum(one["queries_moved"] for one in outcome.summary["rebalances"]) > 20
+    (server,) = [task for task in outcome.summary["tasks"] if task["task"] == "main[0]"]
+    assert server["priced"] > 20
+    assert server["subscriptions_moved"] > 20
+
+
+def test_it_is_noticed_if_takers_believe_that_what_they_are_given_was_theirs(tmp_path):
+    """With itself for the home of a query that was given to it, a taker would not wait for the results of the giver."""
+    routes = Evaluator._routes
+
+    def mine(self, queries, _home):
+        return routes(self, queries, self._context.index)
+
+    with mock.patch.object(Evaluator, "_routes", mine):
+        for seed in range(SEEDS):
+            (folder := tmp_path / str(seed)).mkdir()
+            if _wrong(random_assigning_topology(folder, seed), seed)[0]:
+                return
+    pytest.fail("no seed has noticed it")
+
+
+def test_the_end_of_a_subscription_gives_its_cost_back(tmp_path):
+    """When all subscriptions have ended, by themselves or by somebody, the main server counts no cost for anybody."""
+    objects, queries = write_latest_inputs(tmp_path, 5, objects=120, queries=60)
+    lines = [json.loads(line) for line in queries.read_text("utf-8").splitlines()]
+    open_ended = {line["id"] for line in lines if line.get("continuous", True) and "ttl" not in line}
+    left = open_ended - {line["id"] for line in lines if line["op"] == "unregister"}
+    assert left
+    write_lines(queries, [*lines, *({"op": "unregister", "id": name, "ts": 30} for name in sorted(left))])
+    with objects.open("a", encoding="utf-8") as file:
+        file.write('{"id": "last", "ts": 60, "x": 0.5, "y": 0.5, "keywords": []}\n')
+    topology = latest_topology(
+        objects, queries, main_server="all", partitioner="dkm-sks", sample=5, balancer={"seed": 3}
+    )
+    wrong, outcome = _wrong(topology, 1)
+    assert not wrong
+    (server,) = [task for task in outcome.summary["tasks"] if task["task"] == "main[0]"]
+    estimated = [value for name, value in server.items() if name.startswith("estimated_cost:")]
+    assert len(estimated) == 3
+    assert np.allclose(estimated, 0.0, atol=1e-9)
