@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.hotspot_stream import Hotspot, Observed, observe
+from benchmarks.hotspot_stream import Hotspot, observe
+from benchmarks.observed import Observed
 from benchmarks.report import Goal, Options, Report
 from benchmarks.tornado_topology import Setup
 from streams.errors import InputError

@@ -1,27 +1,21 @@
 """A stream with a hotspot in mid-run, from memory, and a run of it looked at epoch by epoch."""
 
-import time
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.observed import Observed, observed
 from benchmarks.synthetic_stream import synthetic_objects, synthetic_queries
 from benchmarks.tornado_topology import SPACE, Setup, plan_from_start, tornado_topology
 from operators import Emitter, Epoch, Inputs, Spout, TaskContext
 from streams.batches import ObjectBatch, QueryBatch, batch_fields
 from streams.injection import Injection, inject_objects
 from streams.vocabulary import Encoder
-from topology.local_runtime import LocalRuntime
-from topology.messages import Report
-from topology.planning import plan_of
-from topology.summary import EVALUATOR, Tally
-from topology.wiring import wire
 
-__all__ = ["Hotspot", "HotspotSpout", "Observed", "observe"]
+__all__ = ["Hotspot", "HotspotSpout", "observe"]
 
 #: Queries that are registered in an epoch.
 BLOCK = 50_000
@@ -106,52 +100,7 @@ class HotspotSpout(Spout):
         return True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Observed:
-    """A run, epoch by epoch.
-
-    Attributes:
-        summary: of the run.
-        cost: candidates examined, a row for each epoch and a column for each evaluator.
-        moved: queries that an evaluator gave to or took from others.
-        busy_ms: processor time of the tasks that objects go through; all run in one thread, so it is what passed between
-            their reports.
-        deciding_ms: that of the balancer, for which no object waits.
-    """
-
-    summary: dict[str, Any]
-    cost: NDArray[np.float64]
-    moved: NDArray[np.float64]
-    busy_ms: NDArray[np.float64]
-    deciding_ms: NDArray[np.float64]
-
-
 def observe(setup: Setup, hotspot: Hotspot, folder: Path) -> Observed:
     """Run a setup over a hotspot on the local runtime and keep what each task says of each epoch."""
     plan = plan_from_start(setup, _objects(hotspot), _queries(hotspot.queries, hotspot.seed))
-    topology = tornado_topology(setup, HotspotSpout, {"hotspot": asdict(hotspot)}, plan, folder)
-    wiring = wire(topology, plan_of(topology))
-    tally = Tally(wiring, time.monotonic)
-    reports: list[Report] = []
-    cpu_ms: list[float] = []
-    seen = time.thread_time()
-
-    def on_report(report: Report) -> None:
-        nonlocal seen
-        cpu_ms.append((time.thread_time() - seen) * 1e3)
-        tally.report(report)
-        reports.append(report)
-        seen = time.thread_time()
-
-    LocalRuntime(wiring, on_report=on_report, on_ack=lambda epoch, _: tally.ack(epoch)).run()
-    evaluators = [task.id for task in wiring.tasks if task.component == EVALUATOR]
-
-    cost, moved, busy = (np.zeros((tally.epochs, len(wiring.tasks))) for _ in range(3))
-    for report, worked in zip(reports, cpu_ms, strict=True):
-        place = report.epoch, report.task
-        cost[place] = report.counts.get("cost", 0.0)
-        moved[place] = report.counts.get("queries_given", 0.0) + report.counts.get("queries_taken", 0.0)
-        busy[place] = worked
-    deciding = [task.id for task in wiring.tasks if task.component == "balancer"]
-    flow = np.delete(busy, deciding, axis=1)
-    return Observed(tally.summary(), cost[:, evaluators], moved[:, evaluators], flow, busy[:, deciding])
+    return observed(tornado_topology(setup, HotspotSpout, {"hotspot": asdict(hotspot)}, plan, folder))

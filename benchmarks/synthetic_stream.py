@@ -62,13 +62,15 @@ def synthetic_queries(count: int, seed: int) -> QueryBatch:
     return QueryBatch.concat(parts)
 
 
-def drawn_queries(objects: ObjectBatch, count: int, seed: int, wide: float, high: float, first: int = 0) -> QueryBatch:
-    """Return registrations drawn from objects with keywords: a rectangle around the place, 1 to 3 of the keywords."""
+def drawn_queries(
+    objects: ObjectBatch, count: int, seed: int, wide: float, high: float, first: int = 0, *, most_words: int = 3
+) -> QueryBatch:
+    """Return registrations drawn from objects with keywords: a rectangle around the place, 1 to some of the keywords."""
     random = np.random.default_rng([seed, first, count])
     lengths = np.diff(objects.kw_off)
     usable = np.flatnonzero(lengths)
     row = usable if len(usable) == count else usable[random.integers(0, len(usable), count)]
-    wanted = np.minimum(random.integers(1, 4, count), lengths[row])
+    wanted = np.minimum(random.integers(1, most_words + 1, count), lengths[row])
     word_off = np.zeros(count + 1, np.int64)
     np.cumsum(lengths[row], out=word_off[1:])
     owner = np.repeat(np.arange(count), lengths[row])

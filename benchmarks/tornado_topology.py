@@ -16,7 +16,7 @@ from topology.amendments import without_streams
 from topology.conversion import to_plain
 from topology.references import reference_of
 
-__all__ = ["SPACE", "Setup", "plan_from_start", "tornado_topology"]
+__all__ = ["SPACE", "Setup", "over_spout", "plan_from_start", "tornado_topology"]
 
 CONF = Path(__file__).parents[1] / "conf"
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
@@ -70,10 +70,10 @@ def tornado_topology(
     without = ["topology.space", "topology.epoch", "topology.partitioner"]
     unread = [*([] if setup.summaries else ["keywords"]), *([] if balanced else ["statistics", "replies", "transfer"])]
     found = extended_topology(shipped, tables, without=without, check=False)
-    return _over(without_streams(found, unread), source, options)
+    return over_spout(without_streams(found, unread), source, options)
 
 
-def _over(topology: Topology, source: type[Spout], options: Mapping[str, Any]) -> Topology:
+def over_spout(topology: Topology, source: type[Spout], options: Mapping[str, Any]) -> Topology:
     """Return a topology that reads one spout instead of its files."""
     read = {c.name for c in topology.components if c.kind == "spout"}
     reference = reference_of(source)

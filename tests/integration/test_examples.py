@@ -13,6 +13,7 @@ sys.path.insert(0, str(EXAMPLES))
 import alerts  # noqa: E402
 import hotspot  # noqa: E402
 import make_subscriptions  # noqa: E402
+import nearest  # noqa: E402
 import word_count  # noqa: E402
 
 
@@ -27,11 +28,23 @@ def test_alerts_finds_those_who_asked():
     assert {query for query, _ in found} == {"anchorage", "geysers", "strong"}
 
 
+def test_nearest_tells_everybody_of_what_is_near():
+    """Each person's last list is full and in the order of distance, and what is told is what entered a list."""
+    changes = nearest.main()
+    last = {person: found for person, _, found in changes}
+    assert {person: len(found) for person, found in last.items()} == {one["id"]: one["k"] for one in nearest.PEOPLE}
+    assert all(found == sorted(found, key=lambda item: item[1]) for found in last.values())
+    story = nearest.told(changes)
+    assert len(story) > len(changes) > 20
+    assert any("Mai in Tokyo" in line and "Japan" in line for line in story)
+
+
 @pytest.mark.ray
 def test_examples_give_the_same_on_ray():
     """One argument runs them on Ray, with the same outcome."""
     assert sorted(alerts.main("ray")) == sorted(alerts.main())
     assert word_count.main("ray") == word_count.main()
+    assert nearest.main("ray") == nearest.main()
     assert hotspot.main("ray") == hotspot.main()
 
 

@@ -1,0 +1,175 @@
+"""The stream of DkM-SKS's experiments (section 5.1), from memory: subscriptions, O_init, then objects and changes by stamp.
+
+Places and words are those of `synthetic_stream`. A subscription is at the place of an object and wants any of up to five of its
+words; k is drawn from 1 to k_max. Subscriptions are registered first; O_init comes next, so that balls are as large as the
+paper's when time-stamps begin: a thousand objects, a hundred registrations and as many ends in each.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from benchmarks.synthetic_stream import drawn_queries, synthetic_objects
+from operators import Emitter, Epoch, Inputs, Spout, TaskContext
+from streams.batches import OP_UNREGISTER, TYPE_KNN, ObjectBatch, QueryBatch, batch_fields
+from streams.columns import Ids
+from streams.geometry import REGION_NONE, Rect
+from streams.injection import Injection, inject_objects
+from streams.vocabulary import Encoder
+
+__all__ = ["SPACE", "DkmSpout", "DkmStream", "initial_objects", "subscriptions"]
+
+SPACE = Rect(0.0, 0.0, 1.0, 1.0)
+
+#: Subscriptions that are registered, and objects of O_init that come, in an epoch.
+REGISTERED, INITIAL = 100_000, 10_000
+#: Rows that are made at a time.
+BLOCK = 500_000
+#: Streams of the seed: objects of O_init, those that subscriptions are drawn from, and those of the time-stamps.
+_INITIAL, _DRAWN, _LATER = 0, 1000, 2000
+
+
+@dataclass(frozen=True, slots=True)
+class DkmStream:
+    """A workload: the paper's default is 10M subscriptions, k_max = 10, a million objects in O_init.
+
+    Attributes:
+        hot_from: from this time-stamp on, objects are condensed towards the centre; -1: never.
+        factor: what is left then of the distance to the centre.
+        apart: registrations, ends and objects of a time-stamp come in an epoch each, in this order.
+    """
+
+    subscriptions: int = 100_000
+    most_k: int = 10
+    initial: int = 100_000
+    stamps: int = 100
+    objects: int = 1_000
+    changes: int = 100
+    hot_from: int = -1
+    factor: float = 0.4
+    apart: bool = False
+    seed: int = 1
+
+    @property
+    def registering(self) -> int:
+        """Epochs of registrations before the first object."""
+        return -(-self.subscriptions // REGISTERED)
+
+    @property
+    def begin(self) -> int:
+        """The epoch of the first time-stamp."""
+        return self.registering + -(-self.initial // INITIAL)
+
+
+def _made(stream: DkmStream, count: int, first: int, drawn_from: int) -> QueryBatch:
+    """Return subscriptions, numbered from `first` on."""
+    parts = []
+    for start in range(0, count, BLOCK):
+        size = min(BLOCK, count - start)
+        objects = synthetic_objects(size, stream.seed, drawn_from + start // BLOCK)
+        parts.append(_subscriptions(objects, stream, first + start))
+    return QueryBatch.concat(parts)
+
+
+def _subscriptions(objects: ObjectBatch, stream: DkmStream, first: int) -> QueryBatch:
+    count = len(objects)
+    made = drawn_queries(objects, count, stream.seed, 0.0, 0.0, first, most_words=5)
+    random = np.random.default_rng([stream.seed, first, 7])
+    shape = np.zeros((count, 4))
+    shape[:, :2] = made.shape[:, :2]
+    return replace(
+        made, region=np.full(count, REGION_NONE, np.uint8), shape=shape, type=np.full(count, TYPE_KNN, np.uint8),
+        k=random.integers(1, stream.most_k + 1, count).astype(np.int32), match_any=np.ones(count, np.bool_),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def subscriptions(stream: DkmStream) -> QueryBatch:
+    """Return the subscriptions that are there from the beginning."""
+    return _made(stream, stream.subscriptions, 0, _DRAWN)
+
+
+@lru_cache(maxsize=1)
+def initial_objects(stream: DkmStream) -> ObjectBatch:
+    """Return O_init."""
+    return synthetic_objects(stream.initial, stream.seed, _INITIAL)
+
+
+def _ends(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], first: int, ts: int) -> QueryBatch:
+    """Return unregistrations."""
+    count = len(numbers)
+    number = np.arange(first, first + count)
+    some = drawn_queries(synthetic_objects(count, 0), count, 0, 0.0, 0.0)
+    return replace(
+        some, number=number, target=numbers, op=np.full(count, OP_UNREGISTER, np.uint8), ts=np.full(count, ts),
+        end=np.full(count, ts), kw_off=np.zeros(count + 1, np.int32), kw=np.empty(0, np.int64), ids=Ids("int", number),
+    )  # fmt: skip
+
+
+@dataclass
+class DkmSpout(Spout):
+    """Emits a stream.
+
+    Options:
+        stream: what to make.
+    """
+
+    outputs: ClassVar = {"objects": batch_fields(ObjectBatch), "queries": batch_fields(QueryBatch)}
+    timed: ClassVar = True
+
+    stream: DkmStream
+
+    def open(self, context: TaskContext) -> None:
+        """Make what comes by time-stamp."""
+        self._context = context
+        stream = self.stream
+        later = synthetic_objects(stream.stamps * stream.objects, stream.seed, _LATER)
+        if stream.hot_from >= 0:
+            hot = np.arange(len(later)) >= stream.hot_from * stream.objects
+            condense = Injection("condense", at=(0.5, 0.5), strength=stream.factor)
+            condensed, _ = inject_objects(later, later.seq, np.ones(len(later), np.bool_), [condense], SPACE, Encoder())
+            later = replace(later, x=np.where(hot, condensed.x, later.x), y=np.where(hot, condensed.y, later.y))
+        self._later = later
+        self._new = _made(stream, max(stream.stamps * stream.changes, 1), stream.subscriptions, _LATER + 1)
+        random = np.random.default_rng([stream.seed, 3])
+        count = min(stream.stamps * stream.changes, stream.subscriptions)
+        self._ended = random.permutation(stream.subscriptions)[:count]
+
+    def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
+        """Emit registrations, objects of O_init, or a time-stamp."""
+        stream, number = self.stream, epoch.number
+        emit.watermark = number + 1
+        if number < stream.registering:
+            self._emit(subscriptions(stream).slice(number * REGISTERED, (number + 1) * REGISTERED), number, emit)
+            return True
+        if number < stream.begin:
+            start = (number - stream.registering) * INITIAL
+            self._emit(initial_objects(stream).slice(start, start + INITIAL), number, emit, start)
+            return True
+        stamp, part = divmod(number - stream.begin, 3) if stream.apart else (number - stream.begin, -1)
+        if stamp >= stream.stamps or epoch.final:
+            return False
+        changes, first = stream.changes, stamp * stream.changes
+        if part in (-1, 0):
+            new = self._new.slice(first, first + changes)
+            numbers = stream.subscriptions + 2 * first + np.arange(len(new))
+            self._emit(replace(new, number=numbers, target=numbers), number, emit)
+        if part in (-1, 1):
+            ended = self._ended[first : first + changes]
+            emit.batch(_ends(ended, stream.subscriptions + 2 * first + changes, number), "queries")
+        if part in (-1, 2):
+            start = stamp * stream.objects
+            self._emit(self._later.slice(start, start + stream.objects), number, emit, stream.initial + start)
+        return True
+
+    def _emit(self, batch: ObjectBatch | QueryBatch, ts: int, emit: Emitter, seq: int = 0) -> None:
+        now = np.full(len(batch), ts, np.int64)
+        if isinstance(batch, QueryBatch):
+            self._context.count("queries", len(batch))
+            emit.batch(replace(batch, ts=now), "queries")
+        else:
+            self._context.count("objects", len(batch))
+            places = seq + np.arange(len(batch))
+            emit.batch(replace(batch, ts=now, seq=places, ids=Ids("int", places)), "objects")
