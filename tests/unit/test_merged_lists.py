@@ -92,7 +92,9 @@ def test_summed_lists_are_counted_terms(lists):
         assert plain(found)[number] == (number, max(ts for _, ts, *_ in mine), mine[0][2], expected)
 
 
-@pytest.mark.parametrize("other", [[(5, 1.0), (6, 2.0)], [(6, 2.0), (5, 1.0)], [(5, 2.0), (6, 1.0)], [(5, 2.0)], []])
+@pytest.mark.parametrize(
+    "other", [[(5, 1.0), (6, 2.0)], [(6, 2.0), (5, 1.0)], [(6, 2.0), (5, 2.0)], [(5, 2.0), (6, 1.0)], [(5, 2.0)], []]
+)
 def test_fingerprints_tell_lists_apart(other):
     """Items, their values, their order and their number all matter; the query and the place in a batch do not."""
     base = [(5, 2.0), (6, 2.0)]

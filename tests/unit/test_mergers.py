@@ -91,6 +91,13 @@ def test_merger_takes_a_withdrawn_list_off_and_keeps_a_new_one():
     assert held(merger)[0] == [(7, 0), (7, 1)]
 
 
+def test_merger_sends_what_is_left_when_a_list_is_withdrawn():
+    """Also where nothing comes in its place."""
+    merger = opened(RankedMerger())
+    sent(merger, (0, ranked([(7, 1, 3, [(1, 9)])])), (1, ranked([(7, 1, 3, [(2, 2)])])))
+    assert short(sent(merger, (1, note(7, -1)))) == [(7, [2])]
+
+
 def test_merger_keeps_no_list_where_a_query_has_one_home():
     """Under such a plan the newest list says it all, whoever sends it; one that was said is not said again."""
     merger = opened(RankedMerger(), one_home=True)
@@ -166,6 +173,7 @@ def test_merger_state_is_divided_among_others(replanned):
         merger = opened(RankedMerger())
         merger.restore(state)
         assert held(merger) == ([] if replanned else [(7, 0), (8, 0)], [7, 8])
+        assert merger.snapshot()["last_ts"] == 7  # the latest time of all
         assert sent(merger, (0, ranked([(8, 9, 2, [(1, 1)])]))) == []
 
 

@@ -8,6 +8,7 @@ import pytest
 from operators.balancing.orders import Order, PlanSchedule, loaded_plan, saved_plan
 from partitioners import HashPlan
 from partitioners.plans.plan_change import change_between, pack_change
+from streams.errors import InputError
 from streams.geometry import Rect
 from streams.state import pack_state, unpack_state
 from streams.window import Window
@@ -58,6 +59,34 @@ def test_schedule_goes_on_from_a_state_in_mid_round():
     assert [plan.version for plan in other.history.plans] == [1, 2, 3]
     assert other.history.times == schedule.history.times == (0, 5, 9)
     assert other.plan.unit_worker.tolist() == coming.unit_worker.tolist()
+
+
+def test_schedule_of_a_window_takes_times_before_zero():
+    """The first plan is noted from 0 on, and event time may begin before: later plans are never noted before earlier ones."""
+    schedule = PlanSchedule(PLAN, Window(ms=100))
+    for watermark in (-8, -5, 3):
+        replaced(schedule, watermark)
+    assert schedule.history.times == (0, 0, 0, 3)
+    assert [plan.version for plan in schedule.history.since(-9)] == [1, 2, 3, 4]
+
+
+def test_schedules_that_share_a_plan_follow_their_own_changes():
+    """A plan is worked out once for all tasks of a process, but another change, or another plan, is another matter."""
+    changes = [PLAN.with_units(np.array([0]), np.array([worker])) for worker in (1, 2)]
+    orders = [Order("prepare", payload=pack_change(change_between(PLAN, new))) for new in changes]
+    for new, order in zip(changes, orders, strict=True):
+        schedule = PlanSchedule(PLAN)
+        schedule.follow(order)
+        assert schedule.next.unit_worker.tolist() == new.unit_worker.tolist()
+    with pytest.raises(InputError, match="does not fit this version 1"):
+        PlanSchedule(HashPlan(Rect(0, 0, 1, 1), 2)).follow(orders[1])
+
+
+def test_saved_plans_of_one_version_are_told_apart():
+    """Two runs of a process, or one that went back, may have changed the same plan in two ways."""
+    changes = [PLAN.with_units(np.array([0]), np.array([worker])) for worker in (1, 2)]
+    for saved, new in zip([saved_plan(new) for new in changes], changes, strict=True):
+        assert loaded_plan(unpack_state(pack_state({"plan": saved}))["plan"]).unit_worker[0] == new.unit_worker[0]
 
 
 def test_saved_plan_is_one_part_however_often_it_is_saved():
