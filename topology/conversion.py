@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from operators.references import Reference, reference_in
 from streams.errors import DeclarationError, brief, did_you_mean, listed
 from streams.geometry import Rect
 
@@ -77,6 +78,9 @@ def _convert(hint: Any, value: Any, path: KeyPath, base: Path | None) -> Any:
         if not isinstance(value, str | Path) or not _is_path(str(value)):
             raise _wrong(value, "a path", path)
         return base / value if base is not None else Path(value)
+    if hint is Reference:
+        text = _convert(str, value, path, base)
+        return reference_in(text, base) if base is not None else text
     if hint is Any:
         return value
     if origin is Mapping:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from operators.references import Reference, reference_in
 from streams.errors import DeclarationError
 from topology.conversion import option_fields
 from topology.references import resolve
@@ -28,7 +29,7 @@ def with_moved_references(tables: Tables, folder: Path) -> Tables:
     for kind, name, keys in _components(tables):
         moved = dict(keys)
         if isinstance(operator := keys.get("operator"), str):
-            moved["operator"] = _moved_reference(operator, folder)
+            moved["operator"] = reference_in(operator, folder)
         if isinstance(inputs := keys.get("inputs"), list):
             moved["inputs"] = [_moved_input(one, folder) for one in inputs]
         found[kind] = {**found[kind], name: moved}
@@ -76,13 +77,8 @@ def _moved_settings(settings: Tables, folder: Path) -> Tables:
 
 def _moved_input(one: Any, folder: Path) -> Any:
     if isinstance(one, dict) and isinstance(using := one.get("using"), str):
-        return {**one, "using": _moved_reference(using, folder)}
+        return {**one, "using": reference_in(using, folder)}
     return one
-
-
-def _moved_reference(reference: str, folder: Path) -> str:
-    file, colon, name = reference.rpartition(":")
-    return f"{folder / file}{colon}{name}" if file.endswith(".py") else reference
 
 
 def _moved(hint: Any, value: Any, folder: Path) -> Any:
@@ -92,6 +88,8 @@ def _moved(hint: Any, value: Any, folder: Path) -> Any:
         return next((moved for arg in args if (moved := _moved(arg, value, folder)) != value), value)
     if hint is Path:
         return str(folder / value) if isinstance(value, str) and value else value
+    if hint is Reference:
+        return reference_in(value, folder) if isinstance(value, str) else value
     if typing.get_origin(hint) is tuple and isinstance(value, list):
         return [_moved(args[0], item, folder) for item in value]
     if dataclasses.is_dataclass(hint) and isinstance(value, dict):

@@ -22,6 +22,7 @@ from operators.balancing.tornado.partitions import Partitions
 from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
+from operators.references import Reference
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.plan_change import change_between, pack_change
 from streams.batches import TupleBatch
@@ -29,6 +30,8 @@ from streams.codec import encode, size_of
 from streams.errors import DeclarationError
 
 __all__ = ["Balancer"]
+
+_DEFAULT_POLICY = Reference("tornado")
 
 WATCHING, ASKING, MOVING = "watching", "asking", "moving"
 
@@ -41,7 +44,8 @@ class Balancer(Bolt):
     read its ``orders`` as feedback, with the grouping ``all``.
 
     Options:
-        policy: how it decides; one of `operators.balancing.registry.POLICIES`.
+        policy: how it decides; one of `operators.balancing.registry.POLICIES`, or your own as ``module:NAME`` or
+            ``file.py:NAME``.
         settings: the policy's own settings.
     """
 
@@ -55,7 +59,7 @@ class Balancer(Bolt):
     needs_plan: ClassVar = True
     single: ClassVar = True
 
-    policy: str = "tornado"
+    policy: Reference = _DEFAULT_POLICY
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

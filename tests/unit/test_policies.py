@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from adaptive_inputs import PARTITIONERS, adaptive_topology
-from range_inputs import write_inputs
+from range_inputs import CONF, write_inputs
 
 from operators.balancing import balancer as module
 from operators.balancing.balancer import Balancer
-from operators.balancing.orders import orders_of
+from operators.balancing.orders import loaded_plan, orders_of
 from operators.balancing.policy import Ask, Change, Policy, Step, View, settings_of
 from operators.balancing.random_policy import RANDOM, RandomSettings
 from operators.balancing.registry import policy_of
@@ -23,7 +23,9 @@ from streams.batches import TupleBatch
 from streams.errors import DeclarationError
 from streams.geometry import Rect
 from streams.state import pack_state, unpack_state
+from topology import load_topology
 from topology.planning import plan_of
+from topology.validation import make_operator
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 
@@ -107,6 +109,49 @@ def test_change_names_the_step_that_brought_two_workers_together():
     steps = (Step("a", frozenset({0, 1})), Step("b", frozenset({1, 2})), Step("c", frozenset({3, 4})))
     change = Change(None, steps)
     assert [change.step(*pair).kind for pair in ((2, 1), (0, 1), (3, 0), (9, 8))] == ["b", "a", "c", "a"]
+
+
+OWN = """
+from dataclasses import replace
+
+from operators.balancing.random_policy import RANDOM
+
+POLICY = replace(RANDOM, name="own")
+BLIND = replace(RANDOM, statistics="cost")
+"""
+
+
+def test_policies_of_others_are_found_by_module():
+    """As operators are; what is no policy is refused, with the key."""
+    assert policy_of("operators.balancing.random_policy:RANDOM") is RANDOM
+    for reference, said in (
+        (
+            "operators.balancing.random_policy:NOPE",
+            "cannot load 'operators.balancing.random_policy:NOPE': AttributeError",
+        ),
+        ("nowhere.at.all:POLICY", "cannot load 'nowhere.at.all:POLICY': ModuleNotFoundError"),
+        ("operators.balancing.random_policy:RandomSettings", "is a type, expected a Policy"),
+        ("own", "'module:NAME' or 'file.py:NAME'"),
+    ):
+        with pytest.raises(DeclarationError) as refused:
+            policy_of(reference)
+        assert said in refused.value.text
+        assert refused.value.path == ("policy",)
+
+
+def test_policies_of_others_are_found_by_file(tmp_path):
+    """A file beside the topology, also where that is extended by one in another folder."""
+    (tmp_path / "below").mkdir()
+    (tmp_path / "own.py").write_text(OWN, "utf-8")
+    upper, lower = tmp_path / "upper.toml", tmp_path / "below" / "lower.toml"
+    upper.write_text(f'extends = "{CONF / "tornado.toml"}"\n[bolt.balancer]\npolicy = "own.py:POLICY"\n', "utf-8")
+    lower.write_text('extends = "../upper.toml"\n', "utf-8")
+    for path in (upper, lower):
+        topology = load_topology(path, check=False)
+        assert make_operator(topology.component("balancer"), topology)._policy.name == "own"
+    blind = load_topology(upper, ["bolt.balancer.policy=own.py:BLIND"], check=False)
+    with pytest.raises(DeclarationError, match=r"reads the statistics 'cost' \(did you mean 'costs'\?\)"):
+        make_operator(blind.component("balancer"), blind)
 
 
 # --- the balancer, by hand --------------------------------------------------------------------------------------------
@@ -197,6 +242,20 @@ def test_balancer_leads_a_round_and_is_restored_in_any_phase(plans, monkeypatch,
     state = balanced.balancer.snapshot()
     assert (state["phase"], state["memory"], state["next"]) == ("watching", 1, None)
     assert balanced.counts["rebalances"] == 1
+
+
+def test_balancer_tells_of_each_round_what_moved_in_it(plans, monkeypatch):
+    """What evaluators sent in the round before is not told again."""
+    balanced = round_of(plans["kd"], monkeypatch)[2]
+    plan = loaded_plan(balanced.balancer.snapshot()["plan"])
+    balanced.events.clear()
+    for number, one in enumerate(
+        [{"reports": reports_of(plan)}, {"replies": [("answer", 1, 42)]},
+         {"replies": [("sent", 0, []), ("sent", 1, []), ("sent", 2, [(1, 9)])]}], 7
+    ):  # fmt: skip
+        balanced.epoch(number, **one)
+    moved = [(e["from"], e["to"], e["queries_moved"]) for e in balanced.events if e["event"] == "rebalanced"]
+    assert moved == [(2, 1, 9)]
 
 
 def test_balancer_waits_for_reports_of_all_under_its_plan(plans, monkeypatch):
