@@ -100,7 +100,7 @@ class Answers:
             instants = _notes(late[waits], None, np.ones(int(waits.sum()), np.int64), at[waits])
             withdrawn = _notes(numbers, self.last_ts, -1 - others)
             sent.append((taker, RankedBatch.concat([self._stamped(lists), withdrawn, instants])))
-        handover.given = RankedBatch.concat([RankedBatch.empty(), *(batch for _, batch in sent)])
+        handover.sends(sent)
         return sent
 
     def adopt(self, handover: Handover, given: RankedBatch, giver: int, *, one_home: bool) -> bool:

@@ -6,16 +6,17 @@ state. A core knows nothing of plans, epochs or other evaluators.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes import Cost, Load, Matches
+from partitioners.plans.moved_places import Box
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 
-__all__ = ["Core", "Found", "ListCore"]
+__all__ = ["Core", "Found", "KnowsPlaces", "ListCore"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +103,14 @@ class Core(Protocol):
     @staticmethod
     def divided(like: dict[str, Any], queries: QueryBatch, results: RankedBatch) -> dict[str, Any]:
         """Return a snapshot that holds these queries and results, otherwise like another; work is counted afresh."""
+
+
+@runtime_checkable
+class KnowsPlaces(Protocol):
+    """What a core may offer besides: it finds the queries of a place, so that fewer are looked through when a plan changes."""
+
+    def touching(self, box: Box) -> Ints:
+        """Return the numbers of the queries that touch a closed box, ascending; others may be among them."""
 
 
 class ListCore(Core, Protocol):

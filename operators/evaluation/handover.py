@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.evaluation.core import Core, ListCore
+from operators.evaluation.core import Core, KnowsPlaces, ListCore
 from operators.evaluation.moves import Moves, moves_of
 from partitioners.columns import Csr, Workers
 from partitioners.plans.moved_places import Box
@@ -85,10 +85,9 @@ class Handover:
     def begin(self, core: Core, where: Box | None = None) -> None:
         """Begin to look through what is held, before anything of this epoch is registered.
 
-        Queries that do not touch `where` stay where they are: a core that knows places (`touching`) does not show them.
+        Queries that do not touch `where` stay where they are: a core that knows places does not show them.
         """
-        touching = getattr(core, "touching", None)
-        held = core.numbers() if where is None or touching is None else touching(where)
+        held = core.touching(where) if where is not None and isinstance(core, KnowsPlaces) else core.numbers()
         self._round = _Round(unseen=np.setdiff1d(held, self.left, assume_unique=True))
 
     def register(self, queries: QueryBatch, old: Csr, new: Csr, core: Core) -> NDArray[np.bool_]:
@@ -207,13 +206,16 @@ class Handover:
         if lists is not None:
             takers = np.unique(adopter[adopter >= 0]).tolist()
             sent += [(taker, lists.results(leaving[adopter == taker])) for taker in takers]
-            self.given = RankedBatch.concat([RankedBatch.empty(), *(batch for _, batch in sent)])
             unsettled = np.unique(np.concatenate([_NONE, *here.unsettled]))
             # Some of the switch before may wait still, where time has not moved since.
             waiting = [(due, np.setdiff1d(numbers, leaving)) for due, numbers in self._waiting]
             self._waiting = [*waiting, (epoch + lag, unsettled[core.holds(unsettled)])]
         self._round = None
         return early, sent
+
+    def sends(self, results: list[tuple[int, RankedBatch]]) -> None:
+        """Note what is on its way to adopters since the switch, as it was sent."""
+        self.given = RankedBatch.concat([RankedBatch.empty(), *(batch for _, batch in results)])
 
     @property
     def withheld(self) -> Ints:

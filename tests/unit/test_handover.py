@@ -6,8 +6,12 @@ from latest_queries import LatestCore
 from range_model import PlainQuery, query_batch
 
 from operators.evaluation import handover as module
+from operators.evaluation.core import KnowsPlaces
 from operators.evaluation.handover import Handover
+from operators.evaluation.range_core import RangeCore
+from operators.indexes import make_range_index
 from streams.batches import FOREVER
+from streams.geometry import Rect
 from streams.state import pack_state, unpack_state
 
 SHAPE = (0.0, 0.0, 1.0, 1.0)
@@ -82,6 +86,28 @@ def test_handover_looks_through_a_bounded_number_of_queries_an_epoch(monkeypatch
     assert parts == [[1, 2], [3, 5], [6]]
 
 
+class PlacedCore(LatestCore):
+    """Knows that query n touches the box whose low x is n, and no other."""
+
+    def touching(self, box):
+        return self.numbers()[self.numbers() == int(box[0])]
+
+
+def test_handover_looks_through_the_queries_of_a_place_where_the_core_knows_them():
+    """The rest stays where it is; a core that knows no places, or a change that has none, shows everything."""
+    assert isinstance(RangeCore(make_range_index("kag", Rect(*SHAPE), "euclidean", (4, 4))), KnowsPlaces)
+    for core_class, where, expected in (
+        (PlacedCore, (2.0, 0.0, 3.0, 1.0), [2]),
+        (PlacedCore, None, [1, 2, 3]),
+        (LatestCore, (2.0, 0.0, 3.0, 1.0), [1, 2, 3]),
+    ):
+        core = core_class()
+        core.insert(batch(1, 2, 3))
+        handover = Handover(0, 10)
+        handover.begin(core, where)
+        assert handover.unseen(core).number.tolist() == expected
+
+
 def test_handover_counts_what_it_gave_and_skips_what_has_ended():
     """A query that ended before its turn is not given, and the round still comes to its end."""
     core = core_of(1, 2, 3)
@@ -132,6 +158,8 @@ def test_switch_silences_what_leaves_and_sends_its_results_once():
     assert core.asleep == {1, 2}
     assert not handover.moving
     assert handover.left.tolist() == [1, 2]
+    assert len(handover.given) == 0  # what is sent with the results is the caller's to say
+    handover.sends(results)
     assert sorted(handover.given.number.tolist()) == [1, 2]
     handover.arrived(3)
     assert len(handover.given) == 2
@@ -245,6 +273,7 @@ def test_handover_goes_on_from_its_state_in_the_middle(step):
                 did.append((given_of(handover, core), handover.all_sent(), core.ends[8]))
             else:
                 woken, results = handover.switch(core, core, 6, 2)
+                handover.sends(results)
                 did.append((woken.tolist(), [(taker, lists.number.tolist()) for taker, lists in results]))
                 did.append((handover.withheld.tolist(), handover.left.tolist(), handover.given.number.tolist()))
             if at == save_at:
