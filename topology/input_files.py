@@ -45,7 +45,12 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
     objects = make_operator(source_of(topology, "leads"), topology)
     queries = make_operator(source_of(topology, "follows"), topology)
     chunks = read_objects(
-        objects.files(), space=settings.space, encoder=encoder, dynamic=objects.dynamic, limits=limits
+        objects.files(),
+        space=settings.space,
+        encoder=encoder,
+        dynamic=objects.dynamic,
+        words=len(encoder.vocabulary),
+        limits=limits,
     )
 
     def queries_read() -> Iterator[Any]:

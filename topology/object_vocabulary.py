@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from streams.errors import DeclarationError, InputError
 from streams.files.prepared import VOCABULARY, homes_of, load_manifest, same_words
+from streams.vocabulary import UNSEEN_BASE
 
 __all__ = ["vocabulary_beside", "vocabulary_problems"]
 
@@ -46,7 +47,7 @@ def vocabulary_problems(named: Path | None, spout: str, paths: Sequence[Path]) -
                     "topology.vocabulary to the prepared data set that it comes from, or read it there",
                     path_key,
                 )
-            elif most >= (words := load_manifest(used).words):
+            elif (words := load_manifest(used).words) <= most < UNSEEN_BASE:  # rare words are hashes
                 yield DeclarationError(
                     f"{path} has keywords of numbers up to {most}, but {used / VOCABULARY} has {words} words, so it "
                     "is not theirs; set topology.vocabulary to the prepared data set that the file comes from",

@@ -142,6 +142,7 @@ class ObjectFileSpout(_FileSpout):
             watermark=watermark,
             share=(self._context.index, self._context.parallelism),
             dynamic=self.dynamic,
+            words=len(self._encoder.vocabulary),
             limits=self._context.limits,
         )
         return injected_objects(chunks, self._context.injections, self._context.space, self._encoder, first)

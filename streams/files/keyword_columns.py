@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from streams.columns import Ints, Offsets, csr_concat, csr_take
 from streams.files.objections import Objections
 from streams.tokens import tokenise
-from streams.vocabulary import Encoder
+from streams.vocabulary import UNSEEN_BASE, Encoder
 from streams.word_table import distinct_rows
 
 __all__ = ["KeywordColumns"]
@@ -103,6 +103,25 @@ class KeywordColumns:
             for row in many.tolist():
                 if (found := count(column[row].as_py())) > most:
                     objections.note_row(row, f"{found} keywords, more than the limit of {most}")
+
+    def note_unnumbered(self, objections: Objections, words: int) -> None:
+        """Note the rows with an id that none of so many words has, and that is no hash of a word either."""
+        if self.ids is None:
+            return
+        ids = self.ids.flatten()
+        most = pc.max(ids).as_py()
+        if most is None or most < words:
+            return
+        unknown = pc.and_(pc.greater_equal(ids, words), pc.less(ids, UNSEEN_BASE)).fill_null(False)
+        objections.note(_rows_with(self.ids, unknown), lambda row: _unnumbered(self.ids[row].as_py(), words))
+
+
+def _unnumbered(ids: list[int], words: int) -> str:
+    found = next(one for one in ids if one is not None and words <= one < UNSEEN_BASE)
+    return (
+        f"keyword_ids has {found}, but the vocabulary has {words} words; set topology.vocabulary to the prepared data set "
+        "that the ids come from, or give words as keywords"
+    )
 
 
 def _encode_ids(column: Any) -> Ragged:

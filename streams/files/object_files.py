@@ -73,6 +73,7 @@ def read_objects(
     watermark: int | None = None,
     share: tuple[int, int] = (0, 1),
     dynamic: bool = True,
+    words: int | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
 ) -> Iterator[ObjectChunk]:
     """Read files one after the other as one stream of objects.
@@ -87,6 +88,7 @@ def read_objects(
         watermark: the largest `ts` among the records before, for the same reader.
         share: (i, n) makes this reader i of n.
         dynamic: whether objects have a current state that a record may delete; otherwise deletions are rejected.
+        words: keywords that come as numbers must be of this many words, or hashes; None takes any.
         limits: what a record may be at most.
     """
     if chunk_rows < 1 or skip < 0 or first < 0 or not 0 <= share[0] < share[1]:
@@ -98,7 +100,7 @@ def read_objects(
     for path in names:
         file_kind(path)
         check_readable(path)
-    return _read(names, space, encoder, chunk_rows, skip, first, watermark, share, dynamic, limits)
+    return _read(names, space, encoder, chunk_rows, skip, first, watermark, share, dynamic, words, limits)
 
 
 def _read(
@@ -111,6 +113,7 @@ def _read(
     watermark: int | None,
     share: tuple[int, int],
     dynamic: bool,
+    words: int | None,
     limits: ReadLimits,
 ) -> Iterator[ObjectChunk]:
     record = 0
@@ -119,6 +122,8 @@ def _read(
             if stretch.columns is not None:
                 if not dynamic:
                     stretch.columns.objections.note(stretch.columns.op == OP_DELETE, lambda _row: _NOT_DYNAMIC)
+                if words is not None:
+                    stretch.columns.keywords.note_unnumbered(stretch.columns.objections, words)
                 watermark = _reject_late(stretch.columns, watermark)
                 chunk = _chunk(stretch.path, stretch.columns, stretch.line, (record, first), share, encoder)
                 first += len(chunk.batch)

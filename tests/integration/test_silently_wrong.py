@@ -4,9 +4,13 @@ import json
 import random
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from prepared_inputs import write_prepared
 from range_inputs import CONF, WORDS, random_objects, random_queries, write_lines
+
+from streams.vocabulary import unseen_id
 
 UNIT = ["--set", "topology.space=[0,0,1,1]"]
 
@@ -62,6 +66,35 @@ def test_numbered_keywords_without_a_vocabulary_are_refused(waterspout, made):
         "has keywords by number (keyword_ids), but no vocabulary says which words they are; set topology.vocabulary"
         in err
     )
+    code, _, err = waterspout(*arguments, "--set", f"topology.vocabulary={made / 'prepared'}")
+    assert code == 0, err
+
+
+def test_numbered_keywords_of_lines_are_read_by_a_vocabulary_or_not_at_all(waterspout, made):
+    """JSON lines may bring numbers too: without a vocabulary they are rejected, with theirs they are the words."""
+    words = [json.loads(line) for line in (made / "objects.jsonl").read_text("utf-8").splitlines()]
+    numbered = [{**one, "keyword_ids": [WORDS[::-1].index(word) for word in one.pop("keywords")]} for one in words]
+    write_lines(made / "numbered.jsonl", numbered)
+    out, summary = made / "results.jsonl", made / "summary.json"
+    common = ["run", CONF / "quickstart.toml", *UNIT, "--queries", made / "queries.jsonl", "--results", out]
+    assert waterspout(*common, "--objects", made / "objects.jsonl")[0] == 0
+    expected = sorted(out.read_text("utf-8").splitlines())
+    common += ["--objects", made / "numbered.jsonl", "--summary", summary]
+    assert waterspout(*common)[0] == 0
+    told = json.loads(summary.read_text("utf-8"))
+    assert told["rejected_objects"] == sum(bool(one["keyword_ids"]) for one in numbered) > 0
+    assert "the vocabulary has N words" in str(told["reject_reasons"])
+    assert waterspout(*common, "--set", f"topology.vocabulary={made / 'prepared'}")[0] == 0
+    assert sorted(out.read_text("utf-8").splitlines()) == expected != []
+
+
+def test_hashes_of_rare_words_are_no_numbers_of_another_vocabulary(waterspout, made):
+    """A prepared file away from its data set, in which a word is too rare to be numbered, is read by its vocabulary."""
+    table = pq.read_table(made / "prepared/objects/part-00000.parquet")
+    ids = [[*row, unseen_id("okapi")] for row in table["keyword_ids"].to_pylist()]
+    moved = made / "moved.parquet"
+    pq.write_table(table.set_column(4, "keyword_ids", pa.array(ids, pa.list_(pa.int64()))), moved)
+    arguments = ["run", CONF / "quickstart.toml", *UNIT, "--objects", moved, "--queries", made / "queries.jsonl"]
     code, _, err = waterspout(*arguments, "--set", f"topology.vocabulary={made / 'prepared'}")
     assert code == 0, err
 

@@ -292,6 +292,27 @@ def test_parquet_objects_become_columns(tmp_path):
     assert batch.y.tolist() == [3.0, 4.0]
 
 
+@pytest.mark.parametrize("words", [0, 4])
+def test_keywords_by_number_are_those_of_the_vocabulary(tmp_path, words):
+    """A number that no word has, in whatever file, would match nothing or the wrong thing; a hash says which word it is."""
+    ids = [[3], [], [unseen_id("dd")], [0, 4], None]
+    path = parquet(
+        tmp_path / "o.parquet", id=list(range(5)), ts=[0] * 5, x=[1.0] * 5, y=[1.0] * 5,
+        keyword_ids=pa.array(ids, pa.list_(pa.int64())),
+    )  # fmt: skip
+    records = ({"id": n, "ts": 0, "x": 1, "y": 1, "keyword_ids": one} for n, one in enumerate(ids))
+    bad = {3: 4} if words else {0: 3, 3: 0}
+    for file in (path, lines(tmp_path / "o.jsonl", *records)):
+        chunks = read(file, words=words)
+        assert whole_batch(chunks).ids.to_list() == [n for n in range(5) if n not in bad]
+        assert [reason for _, reason in rejects(chunks)] == [
+            f"keyword_ids has {found}, but the vocabulary has {words} words; set topology.vocabulary to the prepared data "
+            "set that the ids come from, or give words as keywords"
+            for found in bad.values()
+        ]
+        assert whole_batch(read(file)).ids.to_list() == list(range(5))
+
+
 def test_parquet_keywords_count_by_the_most_prepared_column(tmp_path):
     """Keyword ids go before keywords, keywords before text, row by row."""
     path = parquet(
