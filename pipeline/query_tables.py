@@ -4,8 +4,9 @@ Lines are read by `streams.files.query_columns`, so a query means here what it m
 its ball B(s): the distance to its kth nearest match in O_init (DkM-SKS, Section 3.2; SSTD's search region, Section 4.1.1).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -76,18 +77,19 @@ def query_table(
 ) -> Any:
     """Return the registrations of query files as a table of `QUERY_DDL`; rejected lines have a reason and nothing else.
 
-    `number` is the place of the record in the whole input. Without `initial`, balls are the whole space.
+    `number` is the place of the record in the whole input: files are read in the order given, as the spout of queries reads
+    them, and those of a folder by name. Without `initial`, balls are the whole space.
     """
-    files = find_inputs(spark, [str(path) for path in queries])
+    found = [file for path in queries for file in find_inputs(spark, [str(path)])]
+    files = list({file.uri: file for file in found}.values())
     wrong = [file.path for file in files if file.kind != "jsonl"]
     if wrong:
         raise InputError(f"{wrong[0]} is no query file; expected JSONL")
     lines = spark.read.text([file.path for file in files]).where("trim(value) <> ''")
     splits = lines.selectExpr("_metadata.file_path path", "_metadata.file_block_start block").groupBy("path", "block")
-    counts = sorted((row["path"], row["block"], row["count"]) for row in splits.count().collect())  # one row a split
-    starts = np.cumsum([0] + [count for _, _, count in counts]).tolist()
-    first = {(path, block): start for (path, block, _), start in zip(counts, starts, strict=False)}
-    source = {path: i for i, path in enumerate(sorted({path for path, _, _ in counts}))}
+    source = {file.uri: place for place, file in enumerate(files)}
+    counts = [(row["path"], row["block"], row["count"]) for row in splits.count().collect()]  # one row a split
+    first = _first_numbers(source, counts)
     shared = spark.sparkContext.broadcast((reading, initial))
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -105,6 +107,13 @@ def query_table(
 
     place = ("_metadata.file_path path", "_metadata.file_block_start block", "monotonically_increasing_id() place")
     return lines.selectExpr("cast(value as binary) line", *place).mapInArrow(read, QUERY_DDL)
+
+
+def _first_numbers(source: Mapping[str, int], counts: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
+    """Return the number of the first record of each split, of which (file, start, records) are given in any order."""
+    ordered = sorted(counts, key=lambda split: (source[split[0]], split[1]))
+    starts = accumulate((records for _, _, records in ordered), initial=0)
+    return {(path, block): start for (path, block, _), start in zip(ordered, starts, strict=False)}
 
 
 def _columns(

@@ -28,6 +28,7 @@ from pipeline.session import spark_session
 from pipeline.workload_files import moving_workload, workload
 from pipeline.workload_spec import preset
 from pipeline.workloads import Setting, blocks_of, draw_queries, draw_rows
+from streams.batches import QueryBatch
 from streams.errors import DeclarationError, InputError
 from streams.files.object_files import read_objects
 from streams.files.open_queries import OpenQueries
@@ -186,6 +187,19 @@ def test_query_table_has_balls_of_the_nearest_objects(data, objects, spark, mix)
         assert found == pytest.approx(bounds_of(query, space, objects[:2000], rank), rel=1e-12, abs=1e-12)
         assert row["keyword_ids"] == sorted(rank[word] for word in query.get("keywords", []))
         assert (row["continuous"], row["k"]) == (query.get("continuous", True), query.get("k", 0))
+
+
+def test_query_table_numbers_files_in_the_order_given(data, spark, tmp_path):
+    """As the spout of queries does, which reads one after the other, whatever their names."""
+    line = '{"op":"register","id":"%s","ts":%d,"type":"knn","at":[10,45],"k":%d}\n'
+    paths = [tmp_path / "z.jsonl", tmp_path / "a.jsonl"]
+    paths[0].write_text(line % ("first", 0, 1) + line % ("second", 0, 2), "utf-8")
+    paths[1].write_text(line % ("third", 1, 3), "utf-8")
+    table = query_table(spark, paths, reading(data)).toArrow().sort_by("number")
+    assert (table["number"].to_pylist(), table["k"].to_pylist()) == ([0, 1, 2], [1, 2, 3])
+    chunks = read_queries(paths, space=load_manifest(data).space, encoder=Encoder(), open_queries=OpenQueries())
+    online = QueryBatch.concat([chunk.batch for chunk in chunks])
+    assert (online.number.tolist(), online.k.tolist()) == ([0, 1, 2], [1, 2, 3])
 
 
 def test_query_table_counts_lines_that_cannot_be_used(data, spark, tmp_path):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.cell_counts import merged
 from pipeline.cleaning import CLEAN_SCHEMA, MAX_KEYWORDS, MAX_TEXT_BYTES, Cleaner, Rules
+from pipeline.query_tables import _first_numbers
 from pipeline.split_rows import SplitRows
 from pipeline.words import joined, listed_words, separated, split_words, word_lists
 from streams.geometry import Rect
@@ -154,3 +155,12 @@ def test_merged_counts_are_sums(pairs):
     for cell, keyword, n in pairs:
         sums[cell, keyword] = sums.get((cell, keyword), 0) + n
     assert found == [(*key, sums[key]) for key in sorted(sums)]
+
+
+def test_records_are_numbered_in_the_order_of_their_files():
+    """Files as they were given, whatever their names; the splits of a file by their start, however they were counted."""
+    splits = [("file:/a", 100, 3), ("file:/b", 0, 7), ("file:/a", 20, 2), ("file:/a", 0, 5)]
+    given_order = {"file:/b": 0, "file:/a": 1, "file:/empty": 2}
+    assert _first_numbers(given_order, splits) == {
+        ("file:/b", 0): 0, ("file:/a", 0): 7, ("file:/a", 20): 12, ("file:/a", 100): 14,
+    }  # fmt: skip
