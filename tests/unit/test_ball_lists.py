@@ -13,6 +13,7 @@ from streams.batches import FOREVER
 from streams.geometry import Rect
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
+LONG = [("inverted", {}), ("grid-inverted", {"side": 3, "most_cells": 6})]
 
 
 def subscription(number, x=0.5, y=0.5, keywords=(1,), k=1, match_any=True):
@@ -85,7 +86,7 @@ def test_probe_stops_when_it_has_collected_enough(monkeypatch, everything):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "haversine"])
-@pytest.mark.parametrize(("name", "options"), [("inverted", {})])
+@pytest.mark.parametrize(("name", "options"), LONG)
 def test_long_lists_stay_right_under_churn(name, options, metric):
     """Hundreds at a few places and words come and go, so that long lists are cleaned and slots used again."""
     space = SPACE if metric == "euclidean" else Rect(-180.0, -90.0, 180.0, 90.0)

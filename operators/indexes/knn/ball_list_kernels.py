@@ -320,6 +320,17 @@ def _scan(
 
 
 @kernel
+def _foresee(begin: Int, end: Int, found_nodes: Slots, nodes: Slots, arena: Slots, ball: Floats) -> None:
+    """Ask for the first balls of lists; `_scan` asks for the others."""
+    for q in range(begin, end):
+        node = np.int64(found_nodes[q])
+        if node >= 0:
+            base = np.int64(nodes[node, BASE])
+            for p in range(base, base + min(nodes[node, LENGTH], AHEAD)):
+                prefetch(ball, 4 * np.int64(arena[p]))
+
+
+@kernel
 def read(
     start: Int, asked: Ints, keys: Ints, place: Floats, most: Int, everything: bool, ball: Floats, table: Ints,
     nodes: Slots, arena: Slots, found_nodes: Slots, out: Slots, off: Ints, state: Ints,
@@ -345,7 +356,10 @@ def read(
             prefetch(nodes, 4 * max(node, 0))
         for q in range(begin, end):
             prefetch(arena, np.int64(nodes[max(found_nodes[q - begin], 0), BASE]))
+        _foresee(0, asked[first + 1] - begin, found_nodes, nodes, arena, ball)
         for o in range(first, last):
+            if o + 1 < last:
+                _foresee(asked[o + 1] - begin, asked[o + 2] - begin, found_nodes, nodes, arena, ball)
             found, seen = off[o], np.int64(0)
             if found >= most:
                 return o

@@ -116,7 +116,9 @@ class BallLists:
         """File subscriptions in the cells of their boxes."""
         room = len(self._table.traits)
         if room > len(self._ball):
-            self._ball, self._refs = _grown(self._ball, room), _grown(self._refs, room)
+            balls = _lined_up(room)
+            balls[: len(self._ball)] = self._ball
+            self._ball, self._refs = balls, _grown(self._refs, room)
             if self._moving:
                 self.span = _grown(self.span, room)
         self._refs[slots] = 0
@@ -242,6 +244,13 @@ class BallLists:
         asked = np.empty(len(cell_off), np.int64)
         kernels.ask(cell_off, cells, word_off, words, self._by_word, asked, keys)
         return asked, keys
+
+
+def _lined_up(rows: int) -> Floats:
+    """Return rows of four numbers none of which lies in two lines of the cache."""
+    room = np.empty(4 * rows + 8)
+    first = -(room.ctypes.data // 8) % 8
+    return room[first : first + 4 * rows].reshape(rows, 4)
 
 
 def _grown(array: NDArray[Any], room: int) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.knn.brute_force import BruteForce
+from operators.indexes.knn.grid_inverted import GridInverted
 from operators.indexes.knn.inverted import Inverted
 from operators.indexes.knn.knn_index import BallStructure
 from operators.indexes.knn.nearest_lists import NearestLists
@@ -19,6 +20,7 @@ __all__ = ["KNN_INDEXES", "make_knn_index"]
 #: Name in a declaration -> what makes the structure, given a table, its lists and tuning options by keyword.
 KNN_INDEXES: Mapping[str, Callable[..., BallStructure]] = {
     "pyramid": RadiusPyramid,
+    "grid-inverted": GridInverted,
     "inverted": Inverted,
     "brute": BruteForce,
 }
