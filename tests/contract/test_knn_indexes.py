@@ -30,7 +30,11 @@ every_index = pytest.mark.parametrize("name", list(KNN_INDEXES))
 every_metric = pytest.mark.parametrize("metric", list(SPACES))
 
 #: Small structures change shape early: options under which a handful of subscriptions already splits and spreads.
-EAGER = {"pyramid": {"a_cell": 1.0, "crowded": 2}, "grid-inverted": {"side": 8, "most_cells": 12}}
+EAGER = {
+    "pyramid": {"a_cell": 1.0, "crowded": 2},
+    "grid-inverted": {"side": 8, "most_cells": 12},
+    "sea-cnn": {"side": 5, "most_cells": 9},
+}
 
 
 def made(name, metric="euclidean", space=None):

@@ -1,4 +1,4 @@
-"""The grid of DkM-SKS: which cells hold a ball, when it leaves them, and that copies are bounded."""
+"""The grids of DkM-SKS and SEA-CNN: which cells hold a ball, when it leaves them, and that copies are bounded."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 GLOBE = Rect(-180.0, -90.0, 180.0, 90.0)
 SIDE = 10
 
-both = pytest.mark.parametrize("name", ["grid-inverted"])
+both = pytest.mark.parametrize("name", ["grid-inverted", "sea-cnn"])
 
 
 def subscription(number, x, y, keywords=(1,), k=1):
@@ -66,8 +66,8 @@ def test_ball_enters_the_grid_when_it_fits_and_leaves_cells_as_it_shrinks(name):
 
 
 def test_inverted_files_of_cells_have_every_keyword():
-    """A subscription to any of three words is in three lists of each cell."""
-    for name, lists in (("grid-inverted", 3),):
+    """A subscription to any of three words is in three lists of each cell; SEA-CNN has one list a cell."""
+    for name, lists in (("grid-inverted", 3), ("sea-cnn", 1)):
         index = made(name, [subscription(1, 0.55, 0.55, (1, 2, 3))])
         index.take(objects_batch([thing(1, 0.56, 0.55)]))
         assert index._structure._balls.lists.entries == lists
@@ -117,3 +117,14 @@ def test_options_are_checked(name, options):
     """A grid has a size, and a bound on copies."""
     with pytest.raises(DeclarationError, match=r"expected a whole number from 1 to"):
         make_knn_index(name, SPACE, **options)
+
+
+def test_sea_cnn_verifies_by_keyword():
+    """Who is near but wants other words is a candidate and no more."""
+    wanted = [(1,), (2,), (), (1, 2), tuple(range(2, 12)), tuple(range(1, 12))]
+    index = make_knn_index("sea-cnn", SPACE)
+    queries = [subscription(n, 0.5, 0.5, words) | {"match_any": n != 3} for n, words in enumerate(wanted)]
+    index.insert(knn_batch(queries))
+    assert index.take(objects_batch([thing(1, 0.5, 0.5, (1, 20))])).tolist() == [0, 2, 5]
+    assert index.cost().candidates == 6
+    assert len(index.weights()[0]) == 6

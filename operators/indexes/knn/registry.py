@@ -11,6 +11,7 @@ from operators.indexes.knn.inverted import Inverted
 from operators.indexes.knn.knn_index import BallStructure
 from operators.indexes.knn.nearest_lists import NearestLists
 from operators.indexes.knn.pyramid import RadiusPyramid
+from operators.indexes.knn.sea_cnn import SeaCnn
 from operators.indexes.knn.standing_knn import StandingKnn
 from streams.errors import DeclarationError, did_you_mean
 from streams.geometry import Metric, Rect
@@ -22,6 +23,7 @@ KNN_INDEXES: Mapping[str, Callable[..., BallStructure]] = {
     "pyramid": RadiusPyramid,
     "grid-inverted": GridInverted,
     "inverted": Inverted,
+    "sea-cnn": SeaCnn,
     "brute": BruteForce,
 }
 
