@@ -34,6 +34,7 @@ EAGER = {
     "pyramid": {"a_cell": 1.0, "crowded": 2},
     "grid-inverted": {"side": 8, "most_cells": 12},
     "sea-cnn": {"side": 5, "most_cells": 9},
+    "subsets": {"subsets": 5},
 }
 
 

@@ -13,7 +13,12 @@ from streams.batches import FOREVER
 from streams.geometry import Rect
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
-LONG = [("inverted", {}), ("grid-inverted", {"side": 3, "most_cells": 6}), ("sea-cnn", {"side": 3, "most_cells": 6})]
+LONG = [
+    ("inverted", {}),
+    ("grid-inverted", {"side": 3, "most_cells": 6}),
+    ("sea-cnn", {"side": 3, "most_cells": 6}),
+    ("subsets", {"subsets": 4}),
+]
 
 
 def subscription(number, x=0.5, y=0.5, keywords=(1,), k=1, match_any=True):

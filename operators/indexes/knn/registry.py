@@ -13,6 +13,7 @@ from operators.indexes.knn.nearest_lists import NearestLists
 from operators.indexes.knn.pyramid import RadiusPyramid
 from operators.indexes.knn.sea_cnn import SeaCnn
 from operators.indexes.knn.standing_knn import StandingKnn
+from operators.indexes.knn.subsets import Subsets
 from streams.errors import DeclarationError, did_you_mean
 from streams.geometry import Metric, Rect
 
@@ -24,6 +25,7 @@ KNN_INDEXES: Mapping[str, Callable[..., BallStructure]] = {
     "grid-inverted": GridInverted,
     "inverted": Inverted,
     "sea-cnn": SeaCnn,
+    "subsets": Subsets,
     "brute": BruteForce,
 }
 
