@@ -33,6 +33,7 @@ class LatestCore:
     remembers: ClassVar = True
     ordered: ClassVar = True
     counts_by_place: ClassVar = False
+    weighs_queries: ClassVar = True
 
     def __init__(self, metric="euclidean"):
         self.metric = metric
@@ -42,6 +43,7 @@ class LatestCore:
         self.lists = {}  # number -> [(seq, id, ts)], latest first
         self.named = set()
         self.examined = 0
+        self.work, self.before = {}, {}  # number -> work since the costs were reset, and from the reset before on
 
     def numbers(self):
         return np.array(sorted(self.rows), np.int64)
@@ -74,6 +76,8 @@ class LatestCore:
                 del self.ends[n], self.lists[n]
                 self.asleep.discard(n)
                 self.named.discard(n)
+                self.work.pop(n, None)
+                self.before.pop(n, None)
 
     def ended(self, now):
         found = [n for n, end in sorted(self.ends.items()) if end <= now and n not in self.named]
@@ -95,8 +99,10 @@ class LatestCore:
         for n, q in self.rows.items():
             if n in self.asleep:
                 continue
-            self.examined += len(objects)
-            for i in self._matching(q, n, objects):
+            matching = list(self._matching(q, n, objects))
+            self.work[n] = self.work.get(n, 0) + 1 + 5 * len(matching)
+            self.examined += 1 + 5 * len(matching)
+            for i in matching:
                 item = (int(objects.seq[i]), objects.ids.slice(i, i + 1).to_list()[0], int(objects.ts[i]))
                 self._add(n, [item])
                 if q.continuous[0] and q.type[0] != TYPE_TERMS:
@@ -144,8 +150,12 @@ class LatestCore:
     def load(self):
         raise AssertionError("counts by no place")
 
+    def weights(self):
+        numbers = np.array(sorted({*self.work, *self.before} - self.asleep), np.int64)
+        return numbers, np.array([self.work.get(n, 0) + self.before.get(n, 0) for n in numbers.tolist()], np.float64)
+
     def reset_cost(self):
-        self.examined = 0
+        self.examined, self.before, self.work = 0, self.work, {}
 
     def snapshot(self):
         return {
@@ -154,6 +164,7 @@ class LatestCore:
             "named": sorted(self.named),
             "lists": self.results(self.numbers()),
             "examined": self.examined,
+            "work": [list(self.work.items()), list(self.before.items())],
         }
 
     def restore(self, state):
@@ -161,6 +172,7 @@ class LatestCore:
         self.insert(state["queries"])
         self.adopt(state["lists"])
         self.asleep, self.named, self.examined = set(state["asleep"]), set(state["named"]), state["examined"]
+        self.work, self.before = (dict(items) for items in state["work"])
 
     @staticmethod
     def saved_queries(state):
@@ -310,9 +322,14 @@ def random_assigning_topology(folder, seed):
     inject = random_injections(rng)
     if rng.random() < 0.5:
         inject.append({"kind": "queries", "region": [0.2, 0.2, 0.8, 0.8], "strength": 5, "start": 3, "duration": 12})
+    restless = {
+        "policy": "dkm",
+        "balancer": {"threshold": 1.0, "patience": rng.choice([1, 2]), "most": rng.choice([2, 50])},
+    }
     return random_latest_topology(
-        folder, seed, main_server=rng.choice(["all", "queries"]), sample=rng.choice([1, 10, 1000]), inject=inject
-    )
+        folder, seed, main_server=rng.choice(["all", "queries"]), sample=rng.choice([1, 10, 1000]), inject=inject,
+        **rng.choice([{}, restless]),
+    )  # fmt: skip
 
 
 # --- what must come of it ---------------------------------------------------------------------------------------------

@@ -203,6 +203,11 @@ class Tally:
         self.epochs, self.seconds = state["epochs"], state["seconds"]
         self._started_at = self._clock() - self.seconds
 
+    def _estimated(self, worker: int) -> dict[str, float]:
+        """Return what a main server has estimated for an evaluator, beside its real cost; without one, nothing."""
+        name = f"estimated_cost:{worker}"
+        return {"estimated": round(self.totals[name], 6)} if name in self.totals else {}
+
     def _storm_metrics(self, counts: dict[str, float]) -> dict[str, float]:
         """Return a task's counters, and Storm's two measures of how busy it is."""
         busy, executed = counts.get("busy_ms", 0.0), counts.get("executed", 0.0)
@@ -248,6 +253,7 @@ class Tally:
                     "objects": int(self.counts[task.id]["objects_in"]),
                     "queries": int(self.counts[task.id]["queries_in"]),
                     "cost": int(self.counts[task.id]["cost"]),
+                    **self._estimated(task.index),
                 }
                 for task in evaluators
             ],

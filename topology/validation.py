@@ -102,11 +102,11 @@ def _statistics_problems(topology: Topology, operators: Mapping[str, type[Any]])
 
         asked = make_operator(component, topology).asks.kind
         for name, core in cores.items():
-            if STATISTICS[asked].by_place and not core.counts_by_place:
-                others = [policy.name for policy in POLICIES.values() if not STATISTICS[policy.statistics].by_place]
+            if (lacks := STATISTICS[asked].lacks(core)) is not None:
+                others = [p.name for p in POLICIES.values() if STATISTICS[p.statistics].lacks(core) is None]
                 yield DeclarationError(
-                    f"the policy '{component.options.get('policy', 'tornado')}' decides by '{asked}', which count work by "
-                    f"place, but {core.__name__} of bolt '{name}' does not; use one of: {', '.join(others)}",
+                    f"the policy '{component.options.get('policy', 'tornado')}' decides by '{asked}', {lacks}, but "
+                    f"{core.__name__} of bolt '{name}' does not; use one of: {', '.join(others)}",
                     (component.kind, component.name, "policy"),
                 )
 

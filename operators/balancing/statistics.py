@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from operators.balancing.dkm.selection import fewest
 from operators.balancing.tornado.cells import CellStatistics
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.shift_positions import shift_position
@@ -20,6 +21,7 @@ from operators.balancing.tornado.wire import (
     summaries_to_batch,
 )
 from operators.indexes import Cost, Load
+from partitioners.columns import Floats, Ints
 from partitioners.grids.adjacency import Side
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.plan import Plan
@@ -59,6 +61,9 @@ class Counted(Protocol):
     def load(self) -> Load:
         """Return the aggregates over the fine grid."""
 
+    def weights(self) -> tuple[Ints, Floats]:
+        """Return queries and the work that recent objects caused for each."""
+
 
 class LoadReporter(Protocol):
     """The evaluator's side of a kind of statistics."""
@@ -97,8 +102,9 @@ class CostReporter:
         row = (self._worker, plan.version, self._core.cost().candidates, len(self._core.numbers()))
         return TupleBatch.of(COSTS_FIELDS, [row])
 
-    def answer(self, _plan: Plan, _question: Any) -> None:
+    def answer(self, _plan: Plan, _question: Any) -> Any:
         """Have nothing to say."""
+        return None
 
     def snapshot(self) -> dict[str, Any]:
         """Remember nothing."""
@@ -113,6 +119,24 @@ def costs_from_batch(batch: TupleBatch) -> Sequence[CostReport]:
     if batch.fields != COSTS_FIELDS:
         raise InputError(f"reports of costs have the fields {list(batch.fields)}, expected {list(COSTS_FIELDS)}")
     return [CostReport(*map(int, row)) for row in batch.rows()]
+
+
+class WeighedReporter(CostReporter):
+    """Reports one number for the work, and names the queries that would shed some of it."""
+
+    def answer(self, _plan: Plan, question: Any) -> list[Any]:
+        """Return (numbers, costs) of the fewest queries that make up an amount, and no more.
+
+        The question has the amount, the worker's cost that it is a part of, and how many queries at most. Recent work tells
+        which queries are dear; it is scaled to that cost.
+        """
+        amount, whole, most = question
+        numbers, weights = self._core.weights()
+        if not weights.sum() > 0:
+            return [np.empty(0, np.int64), np.empty(0)]
+        costs = weights * (whole / weights.sum())
+        chosen = fewest(costs, amount, most)
+        return [numbers[chosen], costs[chosen]]
 
 
 class TornadoReporter:
@@ -162,12 +186,22 @@ class StatisticsKind:
         reporter: makes the side of an evaluator.
         read: returns the reports of a batch.
         by_place: it is about partitions of a grid, so cores must count by place, and a worker without one reports nothing.
+        by_query: it names queries, so cores must weigh them.
     """
 
     name: str
     reporter: Callable[[int, Counted, Mapping[str, Any]], LoadReporter]
     read: Callable[[TupleBatch], Sequence[Any]]
     by_place: bool = False
+    by_query: bool = False
+
+    def lacks(self, core: type[Any]) -> str | None:
+        """Say what a class of cores would have to do for it and does not; None where it does all of it."""
+        if self.by_place and not core.counts_by_place:
+            return "which count work by place"
+        if self.by_query and not getattr(core, "weighs_queries", False):
+            return "which weigh single queries"
+        return None
 
 
 #: Name -> kind.
@@ -175,6 +209,7 @@ STATISTICS: Mapping[str, StatisticsKind] = {
     kind.name: kind
     for kind in (
         StatisticsKind("costs", CostReporter, costs_from_batch),
+        StatisticsKind("weighed", WeighedReporter, costs_from_batch, by_query=True),
         StatisticsKind("summaries", TornadoReporter, summaries_from_batch, by_place=True),
         StatisticsKind("cells", _cell_reporter, cells_from_batch, by_place=True),
     )

@@ -48,6 +48,9 @@ class Core(Protocol):
     #: It counts its work by cell of the fine grid (`load`), which some policies decide by.
     counts_by_place: ClassVar[bool]
 
+    #: It knows which queries its work is for (`weights`), so that a policy can move dear ones.
+    weighs_queries: ClassVar[bool]
+
     def numbers(self) -> Ints:
         """Return the numbers of all queries held, ascending."""
 
@@ -86,6 +89,12 @@ class Core(Protocol):
 
     def load(self) -> Load:
         """Return the aggregates over the fine grid, where the core counts by place."""
+
+    def weights(self) -> tuple[Ints, NDArray[np.float64]]:
+        """Return numbers of queries and the work that recent objects caused for each; those without any are left out.
+
+        Asked only where the core weighs queries, and seldom; any unit will do.
+        """
 
     def reset_cost(self) -> None:
         """Start counting work afresh."""

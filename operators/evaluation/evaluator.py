@@ -330,15 +330,13 @@ class Evaluator(Bolt):
         """Send routers what a worker's textual summary gains or loses; in the final epoch nobody needs to know any more."""
         if self._counts_words and len(queries) and not epoch.final:
             routes = np.arange(len(queries) + 1, dtype=np.int32), np.full(len(queries), worker, np.int32)
-            changes = summary_changes(queries, routes, sign)
-            if changes is not None:
+            if (changes := summary_changes(queries, routes, sign)) is not None:
                 emit.batch(changes, "keywords")
 
     def tick(self, epoch: Epoch, emit: Emitter) -> None:
         """Send statistics."""
         if self._reporter is not None and self._schedule is not None:
-            report = self._reporter.report(self._schedule.plan)
-            if report is not None:
+            if (report := self._reporter.report(self._schedule.plan)) is not None:
                 emit.batch(report, "statistics")
             self._core.reset_cost()
             self._examined = 0

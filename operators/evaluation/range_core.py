@@ -8,6 +8,7 @@ import numpy as np
 from operators.evaluation.core import Found
 from operators.indexes import RangeIndex
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
+from partitioners.columns import Floats, Ints
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 
 __all__ = ["RangeCore"]
@@ -19,6 +20,7 @@ class RangeCore:
     remembers: ClassVar = False
     ordered: ClassVar = False
     counts_by_place: ClassVar = True
+    weighs_queries: ClassVar = False
 
     def __init__(self, index: RangeIndex) -> None:
         self._index = index
@@ -31,6 +33,10 @@ class RangeCore:
     def take(self, objects: ObjectBatch) -> Found:
         """Return the matches of an epoch."""
         return Found(self._index.match(objects))
+
+    def weights(self) -> tuple[Ints, Floats]:
+        """Refuse: work is counted by place, not by query."""
+        raise NotImplementedError("range queries are not weighed one by one")
 
     def snapshot(self) -> dict[str, Any]:
         """Return the index as arrays."""

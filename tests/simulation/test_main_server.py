@@ -44,6 +44,9 @@ def test_subscriptions_that_no_plan_knows_move(tmp_path, partitioner):
     assert sum(one["queries_moved"] for one in outcome.summary["rebalances"]) > 20
     (server,) = [task for task in outcome.summary["tasks"] if task["task"] == "main[0]"]
     assert server["priced"] > 20
+    assert [one["estimated"] for one in outcome.summary["evaluators"]] == [
+        pytest.approx(server[f"estimated_cost:{worker}"], abs=1e-5) for worker in range(4)
+    ]
     assert server["subscriptions_moved"] > 20
 
 
