@@ -1,8 +1,9 @@
 """Draw subscriptions from the shipped data, as people near these places would word them.
 
-    python examples/make_subscriptions.py OUT.jsonl.gz
+    python examples/make_subscriptions.py OUT.jsonl.gz [regions|nearest]
 
-Each takes the place and some words of a random record. The shipped `data/subscriptions.jsonl.gz` was made by this script.
+Each takes the place and some words of a random record, and wants what is in a region around it, or the nearest that have any of
+the words. The shipped `data/subscriptions.jsonl.gz` and `data/nearest.jsonl.gz` were made by this script.
 """
 
 import csv
@@ -53,8 +54,32 @@ def subscription(number: int, record: dict[str, str], start: int, rng: random.Ra
     return line
 
 
-def subscriptions(count: int = 4_000, seed: int = 1) -> list[dict[str, Any]]:
+def nearest(number: int, record: dict[str, str], start: int, rng: random.Random) -> dict[str, Any]:
+    """Ask for the nearest records that have any of some words of a record, from near its place."""
+    words = sorted(word for word in tokenise(record["text"]) if word.isalpha())
+    x, y = (float(record[axis]) + rng.gauss(0.0, 0.5) for axis in ("lon", "lat"))
+    line: dict[str, Any] = {
+        "op": "register",
+        "id": f"near-{number}",
+        "ts": start,
+        "type": "knn",
+        "at": [round(min(max(x, -180.0), 180.0), 3), round(min(max(y, -90.0), 90.0), 3)],
+        "k": rng.randint(1, 10),
+        "keywords": rng.sample(words, min(len(words), rng.randint(1, 3))),
+        "match": "any",
+    }
+    if rng.random() < 0.1:
+        line["ttl"] = 6 * HOUR_MS
+    return line
+
+
+#: Kind -> what makes a subscription of it, and how many there are.
+KINDS = {"regions": (subscription, 4_000), "nearest": (nearest, 2_000)}
+
+
+def subscriptions(kind: str = "regions", seed: int = 1) -> list[dict[str, Any]]:
     """Return the operations in the order of time: most registrations before the first record, some later, some ended."""
+    make, count = KINDS[kind]
     rng = random.Random(seed)
     sources = [records("flights_one_day.csv.gz"), records("earthquakes_week.csv.gz")]
     lines = []
@@ -63,18 +88,18 @@ def subscriptions(count: int = 4_000, seed: int = 1) -> list[dict[str, Any]]:
         record = rng.choice(source)
         first, last = milliseconds(source[0]["ts"]), milliseconds(source[-1]["ts"])
         start = rng.randrange(first, last) if rng.random() < 0.2 else milliseconds(sources[0][0]["ts"]) - HOUR_MS
-        lines.append(subscription(number, record, start, rng))
+        lines.append(make(number, record, start, rng))
         if rng.random() < 0.05 and "ttl" not in lines[-1]:
             end = rng.randrange(max(start, first), last + 1)
-            lines.append({"op": "unregister", "id": f"sub-{number}", "ts": end})
+            lines.append({"op": "unregister", "id": lines[-1]["id"], "ts": end})
     return sorted(lines, key=lambda line: line["ts"])
 
 
-def main(out: str) -> None:
+def main(out: str, kind: str = "regions") -> None:
     """Write the file; the same seed gives the same bytes."""
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in subscriptions())
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in subscriptions(kind))
     Path(out).write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

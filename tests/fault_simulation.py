@@ -101,12 +101,17 @@ def shipped(name, folder, seed):
     rng = random.Random(f"{name} {seed}")
     objects = shipped_records()
     times = sorted(rng.choice(objects)["ts"] for _ in range(FEW_QUERIES))
-    queries = [
-        {"op": "register", "id": f"q{n}", "ts": objects[0]["ts"] if n % 3 else ts, "type": "range", "match": "any",
-         "region": {"circle": [near["lon"], near["lat"], rng.choice([1.0, 10.0, 60.0])]},
-         "keywords": near["keywords"][: rng.randrange(3)]}
-        for n, (ts, near) in enumerate((ts, rng.choice(objects)) for ts in times)
-    ]  # fmt: skip
+    knn = load_topology(CONF / name, check=False).component("evaluator").operator == "knn-evaluator"
+    queries = []
+    for n, ts in enumerate(times):
+        near = rng.choice(objects)
+        place = {"circle": [near["lon"], near["lat"], rng.choice([1.0, 10.0, 60.0])]}
+        line = {"op": "register", "id": f"q{n}", "ts": objects[0]["ts"] if n % 3 else ts, "type": "range", "match": "any",
+                "region": place, "keywords": near["keywords"][: rng.randrange(3)]}  # fmt: skip
+        if knn:
+            del line["region"]
+            line |= {"type": "knn", "at": place["circle"][:2], "k": 1 + n % 4}
+        queries.append(line)
     queries.sort(key=lambda query: query["ts"])
     settings = [
         f"topology.epoch.objects={rng.choice([4, 8, 12])}",
@@ -117,8 +122,8 @@ def shipped(name, folder, seed):
     declared = (CONF / name).read_text("utf-8")
     if "[topology.partitioner]" in declared:
         settings.append(f"topology.partitioner.side={rng.choice([16, 50])}")
-    if "[bolt.balancer]" in declared:  # plans that change all the time
-        policy = rng.choice(["random", "tornado"])
+    if "[bolt.balancer]" in declared or knn:  # plans that change all the time
+        policy = rng.choice(["random", "dkm" if knn else "tornado"])
         restless = "seed=1" if policy == "random" else "threshold=1.0"
         settings += [
             f"bolt.balancer.policy={policy}",
@@ -149,8 +154,9 @@ FAULTY_EPOCHS = {"latest": 20}
 MORE_KILLS = {"latest": 2}
 
 
-#: Those whose evaluators list the latest objects.
+#: Those whose evaluators list the latest objects, and all whose results are lists.
 LATEST = ("assigning", "latest")
+LISTS = (*LATEST, *(name for name in TOPOLOGIES if name.startswith("dkm")))
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -235,6 +241,7 @@ def otherwise_parallel(topology, seed):
     if rng.random() < 0.5:
         return topology
     numbers = {name: rng.randrange(1, 6) for name in ("router", "query-router", "evaluator", "merger")}
+    numbers |= {c.name: 1 for c in topology.components if c.operator == "main-server"}
     components = [dataclasses.replace(c, parallelism=numbers.get(c.name, c.parallelism)) for c in topology.components]
     return dataclasses.replace(topology, components=tuple(components))
 
@@ -267,7 +274,7 @@ def simulate(folder, name, seed, mode):
                 raise
             calm = otherwise_parallel(dataclasses.replace(heard, faults=()), seed)
             # With other evaluators lists wait for each other in other epochs, so changes may come together in other lines.
-            if name not in LATEST or calm.components == heard.components:
+            if name not in LISTS or calm.components == heard.components:
                 given_up = counted(read_results(results))
             outcome = run(calm, scheduler_seed=seed + 1, delays=True, resume=folder / "checkpoints")
     if mode == "liveness":

@@ -56,7 +56,8 @@ def test_hotspot_is_borne_better_by_a_plan_that_adapts(capsys):
     assert "-> epochs" in capsys.readouterr().out
 
 
-def test_shipped_subscriptions_are_what_the_script_makes():
-    """The shipped file can be made again."""
-    with gzip.open(EXAMPLES / "data" / "subscriptions.jsonl.gz", "rt", encoding="utf-8") as file:
-        assert [json.loads(line) for line in file] == make_subscriptions.subscriptions()
+@pytest.mark.parametrize(("name", "kind"), [("subscriptions", "regions"), ("nearest", "nearest")])
+def test_shipped_subscriptions_are_what_the_script_makes(name, kind):
+    """The shipped files can be made again."""
+    with gzip.open(EXAMPLES / "data" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+        assert [json.loads(line) for line in file] == make_subscriptions.subscriptions(kind)
