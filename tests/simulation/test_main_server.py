@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from unittest import mock
 
 import numpy as np
@@ -84,3 +85,41 @@ def test_the_end_of_a_subscription_gives_its_cost_back(tmp_path):
     estimated = [value for name, value in server.items() if name.startswith("estimated_cost:")]
     assert len(estimated) == 3
     assert np.allclose(estimated, 0.0, atol=1e-9)
+
+
+def _drifting(folder):
+    """Objects keep to the left half, then to the right one; subscriptions of all sizes are everywhere, and want anything."""
+    rng = random.Random(1)
+    objects = [
+        {
+            "id": n,
+            "ts": n // 10,
+            "x": round((0.5 if n > 1_200 else 0.0) + rng.random() / 2, 3),
+            "y": round(rng.random(), 3),
+        }
+        | {"keywords": []}
+        for n in range(4_000)
+    ]
+    queries = []
+    for n in range(300):
+        x, y, side = rng.random() * 0.9, rng.random() * 0.9, rng.choice([0.02, 0.05, 0.1, 0.3])
+        rect = [round(edge, 3) for edge in (x, y, min(x + side, 1.0), min(y + side, 1.0))]
+        queries.append(
+            {"op": "register", "id": f"q{n}", "ts": 0, "type": "range", "region": {"rect": rect}, "keywords": []}
+        )
+    return write_lines(folder / "objects.jsonl", objects), write_lines(folder / "queries.jsonl", queries)
+
+
+def test_dkm_restores_what_estimates_have_missed(tmp_path):
+    """SOP's estimates are of objects that no longer come; a few of 300 subscriptions move, and the work is shared again."""
+    found = {}
+    for policy in ("none", "dkm"):
+        topology = latest_topology(
+            *_drifting(tmp_path), evaluators=4, partitioner="sop", main_server="all", sample=1_000, policy=policy, tick=2,
+            epoch={"objects": 100, "queries": 1_000},
+        )  # fmt: skip
+        found[policy] = run(topology).summary
+    assert found["dkm"]["parallel_efficiency"] > found["none"]["parallel_efficiency"] + 0.1
+    assert found["dkm"]["imbalance"]["end"] < 1.1 < found["none"]["imbalance"]["end"]
+    assert 0 < sum(one["queries_moved"] for one in found["dkm"]["rebalances"]) <= 40
+    assert all("with a mean of" in one["why"] for one in found["dkm"]["rebalances"])
