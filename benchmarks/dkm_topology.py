@@ -57,7 +57,7 @@ def dkm_topology(
                      "epoch": {"feedback": 2}},
         "bolt": {"evaluator": {"parallelism": plan.workers, "index": algorithm.index}},
     }  # fmt: skip
-    without = ["topology.space", "topology.epoch", "topology.partitioner", "topology.metric"]
+    without = ["topology.space", "topology.epoch", "topology.partitioner"]
     found = extended_topology(CONF / algorithm.conf, tables, without=without, check=False)
     if not balanced:
         found = without_streams(found, ["statistics", "replies", "orders", "transfer", "bounds", "adoption"])
