@@ -12,7 +12,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "adaptivity": ("benchmarks.adaptivity", "Tornado with and without balancing under a hotspot: efficiency, bytes"),
     "checkpoints": ("benchmarks.checkpoints", "large states on Ray: bytes written, bytes through the driver, seconds"),
     "delivery": ("benchmarks.delivery", "results from objects to a sink that counts or writes them, results/s"),
-    "dkm": ("benchmarks.dkm", "DkM-SKS and its baselines: update time and load balance by workers, subscriptions and k"),
+    "dkm": (
+        "benchmarks.dkm",
+        "DkM-SKS and its baselines: update time and load balance by workers, subscriptions and k",
+    ),
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
     "pipeline": ("benchmarks.pipeline", "raw CSV to a prepared data set and a QT-tree, on Spark: seconds and memory"),
     "range-index": (

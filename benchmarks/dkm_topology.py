@@ -17,29 +17,38 @@ __all__ = ["ALGORITHMS", "Algorithm", "dkm_topology", "plan_of_start"]
 
 #: Objects and subscriptions that a plan is made from.
 SAMPLE = 1_000_000
+#: Subscriptions of a subset of DkM-SKS, on average.
+A_SUBSET = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """One of the paper's: a partitioner, the index that its workers use, and a file under conf/."""
+    """One of the paper's: a partitioner, the index that its workers use, and whether load moves while it flows."""
 
     partitioner: str
     index: str
+    balanced: bool = False
     conf: str = "dkm.toml"
 
 
-#: Name -> what it is. "dkm-sks" is the paper's with its own index, "waterspout" the same assignment with ours.
+#: Name -> what it is. "dkm-sks" is the paper's with its own index, "waterspout" the same assignment with our index and policy.
 ALGORITHMS: Mapping[str, Algorithm] = {
     "ps2stream": Algorithm("ps2stream", "grid-inverted"),
     "kop": Algorithm("kop", "inverted"),
     "sop": Algorithm("sop", "subsets"),
     "dkm-sks": Algorithm("dkm-sks", "grid-inverted"),
-    "waterspout": Algorithm("dkm-sks", "pyramid"),
+    "waterspout": Algorithm("dkm-sks", "pyramid", balanced=True),
 }
 
 
-def plan_of_start(partitioner: str, stream: DkmStream, workers: int, **options: Any) -> Plan:
-    """Return the plan that a partitioner makes of O_init and the subscriptions that are there from the beginning."""
+def plan_of_start(partitioner: str, stream: DkmStream, workers: int) -> Plan:
+    """Return the plan that a partitioner makes of O_init and the subscriptions that are there from the beginning.
+
+    DkM-SKS cuts subscriptions into as many subsets as in the paper, where gamma_1 makes one for five of them.
+    """
+    options: dict[str, Any] = {}
+    if partitioner == "dkm-sks":
+        options["subsets_a_worker"] = max(min(stream.subscriptions, SAMPLE) // (A_SUBSET * workers), 1)
     statistics = Statistics.of_batches(
         initial_objects(stream).slice(0, SAMPLE), subscriptions(stream).slice(0, SAMPLE), SPACE
     )
@@ -47,7 +56,7 @@ def plan_of_start(partitioner: str, stream: DkmStream, workers: int, **options: 
 
 
 def dkm_topology(
-    algorithm: Algorithm, stream: DkmStream, plan: Plan, folder: Path, *, balanced: bool = False, runtime: str = "local"
+    algorithm: Algorithm, stream: DkmStream, plan: Plan, folder: Path, *, runtime: str = "local"
 ) -> Topology:
     """Declare an algorithm over a stream; the plan travels as a file in a folder."""
     path = folder / "plan"
@@ -59,6 +68,6 @@ def dkm_topology(
     }  # fmt: skip
     without = ["topology.space", "topology.epoch", "topology.partitioner"]
     found = extended_topology(CONF / algorithm.conf, tables, without=without, check=False)
-    if not balanced:
+    if not algorithm.balanced:
         found = without_streams(found, ["statistics", "replies", "orders", "transfer", "bounds", "adoption"])
     return over_spout(found, DkmSpout, {"stream": asdict(stream)})

@@ -36,6 +36,13 @@ class MainServer(PlanRouter):
     balancer moves. Unregistrations go to whoever has the query. One task has all of it; it can route the objects too, or leave
     them to plan-routers.
 
+    Costs are very unequal: where one dear subscription ends, hundreds of cheap ones would follow each other to its worker,
+    and new ones cost more than they are estimated at, because their balls are still large. So workers whose C(w) is nearly
+    the least count as equal, and the one with the fewest subscriptions is taken.
+
+    Options:
+        slack: how much more than the least, as a share of the mean C(w), counts as equal; 0 is the paper's rule.
+
     The summary has C(w) as the counters ``estimated_cost:0``, ``estimated_cost:1``, ...: what was estimated, beside what
     evaluators have counted.
     """
@@ -43,6 +50,12 @@ class MainServer(PlanRouter):
     single: ClassVar = True
     single_because: ClassVar = "knows who has which query"
     routes_all_queries: ClassVar = True
+
+    slack: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.slack <= 1.0:
+            raise DeclarationError(f"slack = {self.slack}, expected a share from 0 to 1", ("slack",))
 
     def open(self, context: TaskContext) -> None:
         """Take the plan, which must be an assignment."""
@@ -105,7 +118,7 @@ class MainServer(PlanRouter):
         new = np.flatnonzero(home < 0)
         new = new[np.argsort(queries.number[new], kind="stable")]
         book.add(queries.number[known], home[known], cost[known], queries.end[known])
-        home[new], _ = self._plan().assign(cost[new], book.load, book.held)
+        home[new], _ = self._plan().assign(cost[new], book.load, book.held, self.slack)
         book.add(queries.number[new], home[new], cost[new], queries.end[new])
         return home
 

@@ -48,16 +48,39 @@ def greedy(costs: ArrayLike, workers: int) -> Workers:
     return worker
 
 
-def greedy_in_order(costs: ArrayLike, load: ArrayLike, held: ArrayLike | None = None) -> tuple[Workers, Floats]:
+def greedy_in_order(
+    costs: ArrayLike, load: ArrayLike, held: ArrayLike | None = None, slack: float = 0.0
+) -> tuple[Workers, Floats]:
     """Give each part, in this order, to the worker that is least loaded by then; return workers and new loads.
 
     What DkM-SKS does with subscriptions that arrive later (Sections 3.1 and 4.4). `held` is how many parts each worker
-    has already; none, where it is not given.
+    has already; none, where it is not given. Loads that are larger than the least by no more than `slack` times the mean count
+    as equal to it: then who has the fewest parts decides.
     """
     start = column(load, np.float64)
     parts = column(np.zeros(len(start)) if held is None else held, np.int64)
-    found: tuple[Workers, Floats] = _greedy(column(_checked(costs, len(start)), np.float64), start, parts)
+    checked = column(_checked(costs, len(start)), np.float64)
+    found: tuple[Workers, Floats] = (
+        _greedy(checked, start, parts) if slack == 0 else _even(checked, start, parts, slack)
+    )
     return found
+
+
+@kernel
+def _even(costs: Floats, start: Floats, held: Ints, slack: float) -> tuple[Workers, Floats]:
+    load, count, total = start.copy(), held.copy(), start.sum()
+    out = np.empty(len(costs), np.int32)
+    for part in range(len(costs)):
+        most = load.min() + slack * total / len(load)
+        best = -1
+        for worker in range(len(load)):
+            if load[worker] <= most and (best < 0 or count[worker] < count[best]):
+                best = worker
+        out[part] = best
+        load[best] += costs[part]
+        count[best] += 1
+        total += costs[part]
+    return out, load
 
 
 @kernel

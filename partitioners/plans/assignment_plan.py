@@ -232,13 +232,15 @@ class AssignmentPlan:
         own[nearest >= 0] = self.rects[nearest[nearest >= 0]]
         return hybrid_costs(self.initial, own, np.arange(len(own)), r.kw_off, r.kw)
 
-    def assign(self, costs: Floats, load: Floats, held: Ints | None = None) -> tuple[Workers, Floats]:
+    def assign(
+        self, costs: Floats, load: Floats, held: Ints | None = None, slack: float = 0.0
+    ) -> tuple[Workers, Floats]:
         """Give new subscriptions, in order, to the least loaded workers; return workers and new loads.
 
         The loads are the main server's own, and so is how many subscriptions each worker holds, which decides between
-        equal loads: a plan does not change.
+        loads that are equal but for `slack`: a plan does not change.
         """
-        return greedy_in_order(costs, load, held)
+        return greedy_in_order(costs, load, held, slack)
 
     def route_points(self, points: Points) -> Csr:
         """Send every object to all workers."""

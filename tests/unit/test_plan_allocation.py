@@ -71,3 +71,13 @@ def test_imbalance_is_one_for_equal_and_for_no_loads():
     assert imbalance(np.array([2.0, 2.0])) == 1.0
     assert imbalance(np.array([3.0, 1.0])) == 1.5
     assert imbalance(np.zeros(3)) == 1.0
+
+
+def test_loads_within_the_slack_count_as_equal():
+    """Who has the fewest parts is taken among workers whose load is near the least; without slack the least load decides."""
+    load, held = [100.0, 100.4, 103.0], [9, 5, 0]
+    assert greedy_in_order([0.1] * 4, load, held)[0].tolist() == [0, 0, 0, 0]
+    worker, after = greedy_in_order([0.1] * 6, load, held, 0.01)
+    assert worker.tolist() == [1, 1, 1, 1, 0, 1]
+    assert np.allclose(after, [100.1, 100.9, 103.0])
+    assert greedy_in_order([0.1] * 3, load, held, 0.05)[0].tolist() == [2, 2, 2]
