@@ -22,7 +22,7 @@ class Answers:
     """What an evaluator whose results are lists sends to the merger, on one stream.
 
     Attributes:
-        changed: standing queries whose list has changed since it was sent.
+        changed: standing queries whose list has changed since it was sent; all of them are held.
         last_ts: the time of the last object that can have changed a list; None before the first.
     """
 
@@ -53,7 +53,6 @@ class Answers:
         self._answer(epoch.watermark, withheld, emit)
         waits = np.isin(self.changed, withheld)
         ready, self.changed = self.changed[~waits], self.changed[waits]
-        ready = ready[self._core.holds(ready)]
         if len(ready):
             emit.batch(self._stamped(self._core.results(ready)), self._stream)
         if handover is not None:
