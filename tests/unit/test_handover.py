@@ -10,7 +10,7 @@ from operators.evaluation.core import KnowsPlaces
 from operators.evaluation.handover import Handover
 from operators.evaluation.range_core import RangeCore
 from operators.indexes import make_range_index
-from streams.batches import FOREVER
+from streams.batches import FOREVER, TYPE_RANGE, TYPE_TERMS
 from streams.geometry import Rect
 from streams.state import pack_state, unpack_state
 
@@ -21,8 +21,10 @@ def ints(*values):
     return np.array(values, np.int64)
 
 
-def batch(*numbers, end=FOREVER):
-    return query_batch([PlainQuery(n, 0, SHAPE, end=end) for n in numbers])
+def batch(*numbers, end=FOREVER, slide=0):
+    """Return standing queries, or ones that are answered at every slide."""
+    type_ = TYPE_TERMS if slide else TYPE_RANGE
+    return query_batch([PlainQuery(n, 0, SHAPE, end=end, type=type_, slide=slide) for n in numbers])
 
 
 def routes(*rows):

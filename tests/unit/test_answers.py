@@ -1,0 +1,60 @@
+"""Lists that move by hand, where several evaluators have one of a query: whose take whose place."""
+
+import numpy as np
+from test_handover import batch, core_of, ints, looked
+from test_merged_lists import ranked
+
+from operators.evaluation.answers import Answers
+from operators.evaluation.handover import Handover
+from operators.operator import Emitter, Epoch
+from streams.batches import RankedBatch, batch_fields
+
+
+def answering(worker, *numbers):
+    """Return the lists and the moves of one evaluator that holds these queries."""
+    return Answers(core_of(*numbers), "rankings"), Handover(worker, 10)
+
+
+def moved_on(answers, handover, old, new):
+    """Let a query leave; return what goes to its next worker."""
+    handover.begin(answers._core)
+    looked(handover, answers._core, old, new)
+    [(_, given)] = answers.hand_over(handover, 4, 1, 5, ints())
+    return given
+
+
+def sent(answers, handover, number):
+    """Return (k, items) of all that is sent to the merger in an epoch."""
+    emit = Emitter({"rankings": batch_fields(RankedBatch)})
+    answers.send(Epoch(number, 9), handover, emit)
+    lists = RankedBatch.concat([RankedBatch.empty(), *emit.batches("rankings")])
+    return [(k, lists.seq[lists.off[row] : lists.off[row + 1]].tolist()) for row, k in enumerate(lists.k.tolist())]
+
+
+def test_lists_that_were_adopted_on_the_way_are_withdrawn_by_who_speaks_at_last():
+    """Worker 0 gave to 1, which gave to 2 before it had spoken: the list of 2 takes the place of both, and is sent with it."""
+    answers, handover = answering(1, 5)
+    answers.adopt(handover, ranked([(5, 7, 2, [(3, 7)])]), 0, one_home=False)
+    given = moved_on(answers, handover, {5: [1]}, {5: [2]})
+    assert given.k.tolist() == [2, -1]
+    assert np.concatenate(handover.replaced(ints(5))).tolist() == []
+    last, handover = answering(2, 5)
+    last.adopt(handover, given, 1, one_home=False)
+    last.changed = ints(5)
+    assert sent(last, handover, 5) == [(2, [5, 3]), (-2, []), (-1, [])]
+    assert sent(last, handover, 6) == []
+
+
+def test_lists_of_queries_that_are_answered_at_instants_replace_none():
+    """The merger keeps no list of theirs, so nothing is remembered of who had one."""
+    answers, handover = answering(1)
+    answers._core.insert(batch(5, slide=2))
+    answers.adopt(handover, ranked([(5, 7, 2, [(3, 7)])]), 0, one_home=False)
+    assert np.concatenate(handover.replaced(ints(5))).tolist() == []
+
+
+def test_where_a_query_has_one_home_its_list_replaces_by_itself():
+    """The merger knows it by its number alone."""
+    answers, handover = answering(1, 5)
+    answers.adopt(handover, ranked([(5, 7, 2, [(3, 7)])]), 0, one_home=True)
+    assert np.concatenate(handover.replaced(ints(5))).tolist() == []
