@@ -79,16 +79,16 @@ class _Paper:
         return sorted(map(sorted, [*(rows for *_, rows in heap), *single]))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     count=st.integers(1, 60),
-    subsets=st.integers(1, 80),
+    share=st.floats(0.0, 1.1),
     hybrid_at_most=st.sampled_from([0, 1, 4, 20, 100]),
 )
-def test_subsets_are_those_of_algorithm_2(seed, count, subsets, hybrid_at_most):
+def test_subsets_are_those_of_algorithm_2(seed, count, share, hybrid_at_most):
     """The kernel divides as the paper's lines do, to the last subset; all subscriptions are in one, small rectangles first."""
-    rng = np.random.default_rng(seed)
+    rng, subsets = np.random.default_rng(seed), 1 + int(share * count)
     initial, subscriptions = _drawn(rng, int(rng.integers(0, 120)), count, 5)
     found = subscription_partitioning(initial, subscriptions, SPACE, subsets, hybrid_at_most)
     assert sorted(sorted(rows.tolist()) for rows in found) == _Paper(initial, subscriptions).run(

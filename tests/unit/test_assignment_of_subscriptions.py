@@ -102,6 +102,14 @@ def test_a_word_that_no_object_has_costs_as_if_one_had_it():
     assert server(operations(*((n, 99) for n in range(20, 26)))) == [[20, 23], [21, 24], [22, 25]]
 
 
+def test_of_equal_loads_the_worker_with_fewer_subscriptions_is_taken():
+    """Also where these were registered in an epoch before."""
+    server = Server(plan_of(known=((1, 0, 0.125), (2, 0, 0.125), (3, 1, 0.25), (4, 2, 0.5))))
+    server(operations((1, 0), (2, 0), (3, 0), (4, 0)))
+    assert server.load == [0.25, 0.25, 0.5]
+    assert server(operations((20, 2))) == [[], [20], []]
+
+
 def test_the_end_of_a_query_is_sent_to_who_has_it():
     """And to nobody else; its cost is given back, and so is that of one that ends by itself."""
     server = Server()
@@ -126,15 +134,15 @@ def test_costs_move_with_subscriptions_at_the_switch():
     """Until then the end of a query that moves goes to both workers, and registrations know both plans."""
     server = Server()
     server(operations((20, 0), (21, 1)))
-    prepare, switch = orders_to(server.plan, [10, 20, 21, 30], [1, 2, 0, 1])
-    # 10 moves from 2 to 1: both get it. Only the next plan knows 30, so it begins there.
-    assert server(operations((10, 0), (30, 2)), orders=[prepare]) == [[], [10, 30], [10]]
-    assert server.load == [0.6, 0.4, 0.5]
+    prepare, switch = orders_to(server.plan, [10, 20, 21, 30], [1, 2, 0, 0])
+    # 10 moves from 2 to 1: both get it. Only the next plan knows 30, so it begins there, though 1 has less to do.
+    assert server(operations((10, 0), (30, 2)), orders=[prepare]) == [[30], [10], [10]]
+    assert server.load == [0.7, 0.3, 0.5]
     assert server(operations((21,))) == [[-21], [-21], []]
     server(orders=[switch])
-    assert server.load == [0.0, 0.6, 0.6]
+    assert server.load == [0.1, 0.5, 0.6]
     assert server.counts["subscriptions_moved"] == 2
-    assert server(operations((20,), (10,), (30,))) == [[], [-10, -30], [-20]]
+    assert server(operations((20,), (10,), (30,))) == [[-30], [-10], [-20]]
     assert server.load == [0.0, 0.0, 0.0]
 
 
