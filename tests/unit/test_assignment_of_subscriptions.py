@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from latest_queries import latest_topology, write_latest_inputs
 
-from operators.balancing.orders import Order, order_batch
+from operators.balancing.orders import Order, PlanSchedule, order_batch
 from operators.operator import Arrival, Emitter, Epoch, Inputs, TaskContext
 from operators.redistribution import Division
 from operators.routing.main_server import MainServer
@@ -144,6 +144,17 @@ def test_costs_move_with_subscriptions_at_the_switch():
     assert server.counts["subscriptions_moved"] == 2
     assert server(operations((20,), (10,), (30,))) == [[-30], [-10], [-20]]
     assert server.load == [0.0, 0.0, 0.0]
+
+
+def test_plan_routers_begin_a_query_where_the_next_plan_knows_it():
+    """Without a main server too: who receives what only the next plan knows is its home, so nobody else may have it."""
+    plan = plan_of()
+    schedule = PlanSchedule(plan)
+    home = schedule.route_queries(operations((30, 0)), "euclidean")[1].tolist()
+    to = (home[0] + 1) % 3
+    schedule.follow(orders_to(plan, [10, 30], [0, to])[0])
+    off, workers = schedule.route_queries(operations((10, 0), (30, 0)), "euclidean")
+    assert (off.tolist(), workers.tolist()) == ([0, 2, 3], [0, 2, to])
 
 
 def test_main_server_goes_on_from_what_it_saved():
