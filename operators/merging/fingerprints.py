@@ -13,7 +13,8 @@ __all__ = ["Fingerprints"]
 #: Entries over places of the hash: where it grows, and where it is put after growing or shrinking.
 FULLEST, ROOMIEST, SPARSEST = 0.7, 0.45, 0.1
 _SMALLEST = 64
-_FREE = -1
+#: No query has this number; those of injected queries are below 0.
+_FREE = -(2**63)
 
 
 @kernel
