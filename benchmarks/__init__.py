@@ -17,6 +17,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "DkM-SKS and its baselines: update time and load balance by workers, subscriptions and k",
     ),
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
+    "knn-index": (
+        "benchmarks.knn_index",
+        "whose k nearest does each object change: the radius pyramid next to the papers' indexes, objects/s",
+    ),
     "pipeline": ("benchmarks.pipeline", "raw CSV to a prepared data set and a QT-tree, on Spark: seconds and memory"),
     "range-index": (
         "benchmarks.range_index",
@@ -35,4 +39,4 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
 }
 
 #: Those that read a file of the user's (``--data``) instead of data that they make.
-TAKE_DATA = frozenset({"delivery", "ingest", "pipeline", "range-index"})
+TAKE_DATA = frozenset({"delivery", "ingest", "knn-index", "pipeline", "range-index"})

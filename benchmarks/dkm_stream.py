@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.synthetic_stream import drawn_queries, synthetic_objects
+from benchmarks.synthetic_stream import drawn_queries, drawn_subscriptions, synthetic_objects
 from operators import Emitter, Epoch, Inputs, Spout, TaskContext
-from streams.batches import OP_UNREGISTER, TYPE_KNN, ObjectBatch, QueryBatch, batch_fields
+from streams.batches import OP_UNREGISTER, ObjectBatch, QueryBatch, batch_fields
 from streams.columns import Ids
-from streams.geometry import REGION_NONE, Rect
+from streams.geometry import Rect
 from streams.injection import Injection, inject_objects
 from streams.vocabulary import Encoder
 
@@ -69,20 +69,8 @@ def _made(stream: DkmStream, count: int, first: int, drawn_from: int) -> QueryBa
     for start in range(0, count, BLOCK):
         size = min(BLOCK, count - start)
         objects = synthetic_objects(size, stream.seed, drawn_from + start // BLOCK)
-        parts.append(_subscriptions(objects, stream, first + start))
+        parts.append(drawn_subscriptions(objects, size, stream.seed, first + start, most_words=5, most_k=stream.most_k))
     return QueryBatch.concat(parts)
-
-
-def _subscriptions(objects: ObjectBatch, stream: DkmStream, first: int) -> QueryBatch:
-    count = len(objects)
-    made = drawn_queries(objects, count, stream.seed, 0.0, 0.0, first, most_words=5)
-    random = np.random.default_rng([stream.seed, first, 7])
-    shape = np.zeros((count, 4))
-    shape[:, :2] = made.shape[:, :2]
-    return replace(
-        made, region=np.full(count, REGION_NONE, np.uint8), shape=shape, type=np.full(count, TYPE_KNN, np.uint8),
-        k=random.integers(1, stream.most_k + 1, count).astype(np.int32), match_any=np.ones(count, np.bool_),
-    )  # fmt: skip
 
 
 @lru_cache(maxsize=1)

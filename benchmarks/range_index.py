@@ -24,7 +24,7 @@ from streams.errors import InputError, RunError
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["from_file", "run"]
+__all__ = ["from_file", "rows_of", "run"]
 
 BATCH = 1000
 NAMES = ("kag", "gi2", "fast")
@@ -174,8 +174,8 @@ def _first_use() -> float:
     return float(ended.stdout)
 
 
-def from_file(path: Path, count: int, objects: int, seed: int) -> tuple[QueryBatch, ObjectBatch, Rect]:
-    """Return queries and objects drawn from the rows of a file, and the box of its rows."""
+def rows_of(path: Path) -> tuple[ObjectBatch, Rect]:
+    """Return the rows of a file as objects, and their box."""
     table = pyarrow.csv.read_csv(path)
     missing = {"lon", "lat", "text"} - set(table.column_names)
     if missing:
@@ -186,9 +186,14 @@ def from_file(path: Path, count: int, objects: int, seed: int) -> tuple[QueryBat
     rows = ObjectBatch(
         seq=seq, ts=seq, x=x, y=y, op=np.full(len(x), OP_UPSERT, np.uint8), kw_off=off, kw=kw, ids=Ids("int", seq)
     )
-    space = Rect(float(x.min()), float(y.min()), float(x.max()), float(y.max()))
+    return rows, Rect(float(x.min()), float(y.min()), float(x.max()), float(y.max()))
+
+
+def from_file(path: Path, count: int, objects: int, seed: int) -> tuple[QueryBatch, ObjectBatch, Rect]:
+    """Return queries and objects drawn from the rows of a file, and the box of its rows."""
+    rows, space = rows_of(path)
     queries = drawn_queries(rows, count, seed, SIDE * (space.max_x - space.min_x), SIDE * (space.max_y - space.min_y))
-    chosen = np.random.default_rng(seed).permutation(len(x))[:objects]
+    chosen = np.random.default_rng(seed).permutation(len(rows))[:objects]
     return queries, rows.take(np.sort(chosen)), space
 
 

@@ -1,13 +1,23 @@
 """A seeded stream like a city's: words by Zipf's law, places around hot spots, queries drawn from objects."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, OP_UPSERT, TYPE_RANGE, ObjectBatch, QueryBatch
+from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, OP_UPSERT, TYPE_KNN, TYPE_RANGE, ObjectBatch, QueryBatch
 from streams.columns import Ids
-from streams.geometry import REGION_RECT
+from streams.geometry import REGION_NONE, REGION_RECT
 
-__all__ = ["SIDE", "VOCABULARY", "drawn_queries", "registrations", "synthetic_objects", "synthetic_queries"]
+__all__ = [
+    "SIDE",
+    "VOCABULARY",
+    "drawn_queries",
+    "drawn_subscriptions",
+    "registrations",
+    "synthetic_objects",
+    "synthetic_queries",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -84,6 +94,20 @@ def drawn_queries(
     x, y = objects.x[row], objects.y[row]
     shape = np.column_stack([x - wide / 2, y - high / 2, x + wide / 2, y + high / 2])
     return registrations(np.arange(first, first + count), shape, kw_off, objects.kw[source[chosen]])
+
+
+def drawn_subscriptions(
+    objects: ObjectBatch, count: int, seed: int, first: int = 0, *, most_words: int = 3, most_k: int = 10
+) -> QueryBatch:
+    """Return subscriptions to the nearest objects: the place of an object, any of 1 to some of its keywords, k from 1 on."""
+    drawn = drawn_queries(objects, count, seed, 0.0, 0.0, first, most_words=most_words)
+    shape = np.zeros((count, 4))
+    shape[:, :2] = drawn.shape[:, :2]
+    k = np.random.default_rng([seed, first, 7]).integers(1, most_k + 1, count)
+    return replace(
+        drawn, region=np.full(count, REGION_NONE, np.uint8), shape=shape, type=np.full(count, TYPE_KNN, np.uint8),
+        k=k.astype(np.int32), match_any=np.ones(count, np.bool_),
+    )  # fmt: skip
 
 
 def registrations(number: Ints, shape: Floats, kw_off: NDArray[np.int32], kw: Ints) -> QueryBatch:
