@@ -1,10 +1,10 @@
 """The radius pyramid: for every keyword a stack of grids, and each ball in the one whose cells are just larger than it.
 
 A subscription is filed under each of its keywords (under the rarest where it wants all of them) by its place, at the level of
-its radius: the finest grid whose cells are no smaller than the ball is wide, of every other one. So a ball reaches at most
-two by two cells, and an object finds every ball that it is in by looking at two by two cells of each level that a keyword
-has. No level is finer than the number of a keyword's postings is worth, so cells are few; rare keywords have a single list.
-As balls shrink, subscriptions move to finer levels: each six times at most, in its whole life.
+its radius: the finest grid whose cells are no smaller than the ball is wide. So a ball reaches at most two by two cells, and
+an object finds every ball that it is in by looking at two by two cells of each level that a keyword has. No level is finer
+than the number of a keyword's postings is worth, so cells are few; rare keywords have a single list. As balls shrink,
+subscriptions move to finer levels: each a dozen times at most, in its whole life.
 
 A subscription with fewer than k objects has a ball without end and is at level 0, which every object with its keyword reads.
 But each such object enters its list, so a posting is read there k times at most before its ball has an end; what is read in

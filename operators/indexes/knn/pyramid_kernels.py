@@ -47,11 +47,13 @@ _LEVEL_BITS = 8
 #: Objects that go through the stages of a probe together; how far ahead slots are asked for.
 TOGETHER = 16
 _AHEAD = 16
+#: Records of a line of the cache, and of a run that are asked for ahead of time: the machine foresees the rest.
+_A_LINE, _PREFETCHED = 4, 32
 
 
 @kernel
 def level_of(radius: Any, y: float, inside: bool, x: float, frame: Floats) -> Int:
-    """Return the finest even level at which a ball spans no more than a cell: then it reaches at most two by two cells.
+    """Return the finest level at which a ball spans no more than a cell: then it reaches at most two by two cells.
 
     On the globe that is the ball's box in degrees; one with a pole in it, or that goes round where columns do not, has level 0.
     """
@@ -74,8 +76,8 @@ def level_of(radius: Any, y: float, inside: bool, x: float, frame: Floats) -> In
         half = max(wide, high) * frame[2]
     half = half * (1.0 + 1e-9) + 1e-15
     level = 0
-    while level < FINEST and half * (8 << level) <= 1.0:
-        level += 2
+    while level < FINEST and half * (4 << level) <= 1.0:
+        level += 1
     return level
 
 
@@ -522,6 +524,10 @@ def refresh_read(
     """Give the records that a probe has read their new reach."""
     last = records.shape[1] - 1
     for i in range(slots.shape[0]):
+        if i + _AHEAD < slots.shape[0]:
+            prefetch(radius, np.int64(slots[i + _AHEAD]))
+            prefetch(shape, 2 * np.int64(slots[i + _AHEAD]))
+            prefetch(records, np.int64(at[i + _AHEAD]) * (last + 1))
         slot = np.int64(slots[i])
         u, v = (shape[slot, 0] - frame[0]) * frame[2], (shape[slot, 1] - frame[1]) * frame[2]
         records[at[i], last - 1] = reach_of(radius[slot], u, v, frame)
@@ -534,6 +540,8 @@ def moving(slots: Slots, radius: Floats, shape: Floats, bounds: Floats, frame: F
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
             prefetch(level, np.int64(slots[i + _AHEAD]))
+            prefetch(radius, np.int64(slots[i + _AHEAD]))
+            prefetch(shape, 2 * np.int64(slots[i + _AHEAD]))
         wanted, _ = _ball(slots[i], radius, shape, bounds, frame)
         if wanted != level[slots[i]]:
             out[there] = slots[i]
@@ -596,6 +604,7 @@ def probe(
     """
     records, slot_of, _, cells, words, grids, _, _, _, _, _ = pool
     objects, last = x.shape[0], records.shape[1] - 1
+    lefts, lows, highs = np.empty(LEVELS, np.int64), np.empty(LEVELS, np.int64), np.empty(LEVELS, np.int64)
     around = frame[3] != 0.0
     everybody = words[0, POSTINGS] > 0
     pairs, examined = np.int64(0), np.int64(0)
@@ -614,6 +623,11 @@ def probe(
             u, v = (x[i] - frame[0]) * frame[2], (y[i] - frame[1]) * frame[2]
             if not around:
                 u, v = min(max(u, 0.0), 1.0), min(max(v, 0.0), 1.0)
+            for level in range(1, LEVELS):
+                side = np.int64(1) << level
+                lefts[level] = np.int64(math.floor(u * side - 0.5))
+                low: Int = np.int64(math.floor(v * side - 0.5))
+                lows[level], highs[level] = max(low, 0), min(low + 1, side - 1)
             for j in range(word_off[i] - (1 if everybody else 0), word_off[i + 1]):
                 word = np.int64(object_words[j]) if j >= word_off[i] else np.int64(0)
                 if words[word, POSTINGS] == 0:
@@ -637,10 +651,8 @@ def probe(
                         count += 1
                         continue
                     side = np.int64(1) << level
-                    left = np.int64(math.floor(u * side - 0.5))
-                    low: Int = max(np.int64(math.floor(v * side - 0.5)), 0)
-                    high = min(np.int64(math.floor(v * side + 0.5)), side - 1)
-                    for line in range(low, high + 1):
+                    left = lefts[level]
+                    for line in range(lows[level], highs[level] + 1):
                         if around:
                             if 0 <= left < side - 1:
                                 runs[count, 0] = root + line * side + left
@@ -670,7 +682,8 @@ def probe(
                     if size > 0:
                         runs[kept, 0] = cells[cell, 0]
                         runs[kept, 1] = size
-                        prefetch(records, runs[kept, 0] * (last + 1))
+                        for line in range(0, min(int(size), _PREFETCHED), _A_LINE):
+                            prefetch(records, (runs[kept, 0] + line) * (last + 1))
                         kept += 1
             done = ends[i]
             ends[i] = kept
