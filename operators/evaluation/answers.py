@@ -105,22 +105,22 @@ class Answers:
     def adopt(self, handover: Handover, given: RankedBatch, giver: int, *, one_home: bool) -> bool:
         """Take results over, and with them what the giver should have done still; return whether lists had changed here.
 
-        Where a query has one home, the list of its next home takes the place of the last one's by itself.
+        Where a query has one home, the list of its next home takes the place of the last one's by itself. All queries are
+        held here: what waits for results is not dropped before they come.
         """
         if not one_home:
             by = np.where(given.k < 0, -1 - given.k, giver).astype(np.int32)
             listed = ~given.instant & np.isin(given.number, standing(self._core.queries(np.unique(given.number))))
             handover.replace(given.number[listed], by[listed])
         if given.instant.any():
-            late = given.take(np.flatnonzero(given.instant & self._core.holds(given.number)))
+            late = given.take(np.flatnonzero(given.instant))
             self.instants.catch_up(self._core.queries(late.number), late.ts)
         lists = given.take(np.flatnonzero(~given.instant & (given.k > 0)))
         if not len(lists):
             return False
         self._saw(int(lists.ts.max()))
-        held = self._core.holds(lists.number)
-        self._core.adopt(lists if held.all() else lists.take(np.flatnonzero(held)))
-        return bool(np.isin(lists.number[held], self.changed).any())
+        self._core.adopt(lists)
+        return bool(np.isin(lists.number, self.changed).any())
 
     # --- state -------------------------------------------------------------------------------------------------------
 

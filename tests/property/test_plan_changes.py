@@ -1,6 +1,7 @@
 """Changes of plans: every kind moves, stays whole, and its successor is what its difference makes of it."""
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -208,6 +209,48 @@ def test_change_fits_one_version_of_one_plan_only():
     for old, new in ((following, plan), (plan, plan), (plan, PLANS["hash"][4]), (plan, PLANS["kd"][1])):
         with pytest.raises(InputError, match="cannot follow"):
             change_between(old, new)
+
+
+def test_change_leads_to_a_later_version():
+    """Whoever wrote it: a plan is known by its version."""
+    plan = PLANS["hash"][4]
+    change = change_between(plan, plan.with_units([0], [3]))
+    for after in (plan.version, 0, -3):
+        with pytest.raises(InputError, match="versions ascend"):
+            changed(plan, dataclasses.replace(change, after=after))
+
+
+def test_change_keeps_the_sign_of_zero():
+    """Values are compared by their bits: the next change is made from, and fits, the very same plan everywhere."""
+    plan = PLANS["dkm-sks"][4]
+    zeros = [np.where(np.arange(4) == 0, value, plan.load) for value in (0.0, -0.0)]
+    plain = successor(plan, load=zeros[0])
+    signed = successor(plain, load=zeros[1])
+    _same(changed(plain, unpack_change(pack_change(change_between(plain, signed)))), signed)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrustingPlan:
+    """A plan of somebody else, which looks at itself only when it is asked to."""
+
+    kind: ClassVar = "trusting"
+
+    space: Rect = SPACE
+    workers: int = 2
+    offset: int = 0
+    version: int = 1
+
+    def check(self):
+        if self.offset < 0:
+            raise InputError(f"offset = {self.offset}, expected 0 or more")
+
+
+def test_change_makes_a_plan_that_is_checked():
+    """Also where the kind of plan does not do so by itself."""
+    plan = TrustingPlan()
+    assert changed(plan, change_between(plan, successor(plan, offset=3))).offset == 3
+    with pytest.raises(InputError, match="makes no plan: offset = -1"):
+        changed(plan, change_between(plan, successor(plan, offset=-1)))
 
 
 OLD = {name: PLANS[name][4] for name in ("kd", "dkm-sks", "qt-tree", "keyword-first", "hash")}
