@@ -65,6 +65,19 @@ def test_ball_enters_the_grid_when_it_fits_and_leaves_cells_as_it_shrinks(name):
     assert index._structure._balls.lists.entries == 0
 
 
+@both
+def test_long_lists_are_left_too(name):
+    """Two hundred balls leave the place beside the grid, and then all cells but one, together."""
+    index = made(name, [subscription(n, 0.55, 0.55) for n in range(200)])
+    lists = index._structure._balls.lists
+    assert lists.entries == 200
+    index.take(objects_batch([thing(1, 0.67, 0.55)]))
+    assert lists.entries == 200 * 9
+    index.take(objects_batch([thing(2, 0.56, 0.55)]))
+    assert lists.entries == 200
+    assert cells_of(index, 0) == {55}
+
+
 def test_inverted_files_of_cells_have_every_keyword():
     """A subscription to any of three words is in three lists of each cell; SEA-CNN has one list a cell."""
     for name, lists in (("grid-inverted", 3), ("sea-cnn", 1)):
