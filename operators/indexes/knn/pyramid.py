@@ -26,6 +26,7 @@ from operators.indexes.knn import pyramid_kernels as kernels
 from operators.indexes.knn.blocks import BLOCK_CLASSES
 from operators.indexes.knn.knn_index import Near
 from operators.indexes.knn.nearest_lists import NearestLists
+from operators.indexes.knn.pyramid_probe import TOGETHER, probe
 from streams.errors import DeclarationError
 
 __all__ = ["RadiusPyramid"]
@@ -163,11 +164,11 @@ class RadiusPyramid:
         spots = self._spots(objects)
         longest = int(np.diff(objects.word_off).max(initial=0)) + 1
         # Of each word at most two lines of two cells a level, which give as many runs of records again.
-        runs = np.empty((3 * 4 * kernels.TOGETHER * longest * kernels.LEVELS, 2), np.int64)
+        runs = np.empty((3 * 4 * TOGETHER * longest * kernels.LEVELS, 2), np.int64)
         off = np.empty(len(objects.x) - first + 1, np.int64)
-        ends, tally = np.empty(kernels.TOGETHER, np.int64), np.zeros(2, np.int64)
+        ends, tally = np.empty(TOGETHER, np.int64), np.zeros(2, np.int64)
         while (
-            stop := kernels.probe(
+            stop := probe(
                 first, everything, ENOUGH, objects.x, objects.y, spots, objects.word_off, objects.words, self._frame,
                 self._pool, self._found, off, runs, ends, tally,
             )

@@ -40,15 +40,12 @@ RECORDS_TOP, CELLS_TOP, GRIDS_TOP, WHERE_TOP, FREE_GRID, NEED_RECORDS, NEED_CELL
 STATE_SIZE = 9
 
 POSTINGS, DEPTH, ROOT = range(3)
-_CLASS_BITS = 6
-_CLASS = (1 << _CLASS_BITS) - 1
-_LEVEL_BITS = 8
+CLASS_BITS = 6
+_CLASS = (1 << CLASS_BITS) - 1
+LEVEL_BITS = 8
 
-#: Objects that go through the stages of a probe together; how far ahead slots are asked for.
-TOGETHER = 16
+#: How far ahead slots are asked for.
 _AHEAD = 16
-#: Records of a line of the cache, and of a run that are asked for ahead of time: the machine foresees the rest.
-_A_LINE, _PREFETCHED = 4, 32
 
 
 @kernel
@@ -116,14 +113,15 @@ def _cell(slot: Int, level: Int, shape: Floats, frame: Floats) -> Int:
 @kernel
 def _root(word: Int, level: Int, words: Slots, grids: Slots) -> Int:
     """Return the first cell of a word's grid at a level, or -1."""
-    if words[word, DEPTH] & ((1 << _LEVEL_BITS) - 1) == 0:
+    if words[word, DEPTH] & ((1 << LEVEL_BITS) - 1) == 0:
         return np.int64(words[word, ROOT])
     return np.int64(grids[words[word, ROOT], level])
 
 
 @kernel
-def _depth(word: Int, words: Slots) -> Int:
-    return np.int64(words[word, DEPTH]) & ((1 << _LEVEL_BITS) - 1)
+def depth_of(word: Int, words: Slots) -> Int:
+    """Return the finest level of a word."""
+    return np.int64(words[word, DEPTH]) & ((1 << LEVEL_BITS) - 1)
 
 
 @kernel
@@ -185,7 +183,7 @@ def _put(slot: Int, which: Int, cell: Int, reach: Any, shape: Floats, frame: Flo
     """Put a record behind the others of its cell; there must be room for a larger block."""
     records, slot_of, nth, cells, _, _, where, begin, free, _, state = pool
     packed = np.int64(cells[cell, 1])
-    count, block_class = packed >> _CLASS_BITS, packed & _CLASS
+    count, block_class = packed >> CLASS_BITS, packed & _CLASS
     start: Int = np.int64(cells[cell, 0])
     last = records.shape[1] - 1
     if count == room_of(block_class):
@@ -201,7 +199,7 @@ def _put(slot: Int, which: Int, cell: Int, reach: Any, shape: Floats, frame: Flo
             free[block_class] = start
         start, block_class = head, larger
         cells[cell, 0] = start
-    cells[cell, 1] = ((count + 1) << _CLASS_BITS) | block_class
+    cells[cell, 1] = ((count + 1) << CLASS_BITS) | block_class
     place = start + count
     if frame[4] != 0.0:
         lon, lat = math.radians(shape[slot, 0]), math.radians(shape[slot, 1])
@@ -223,7 +221,7 @@ def _pull(slot: Int, which: Int, cell: Int, pool: Pool) -> None:
     """Take a record out of its cell: the last one takes its place."""
     _, slot_of, nth, cells, _, _, where, begin, free, _, _ = pool
     packed = np.int64(cells[cell, 1])
-    count = (packed >> _CLASS_BITS) - 1
+    count = (packed >> CLASS_BITS) - 1
     block_class: Int = packed & _CLASS
     place, final = np.int64(where[begin[slot] + which]), np.int64(cells[cell, 0]) + count
     last = slot_of.shape[1] - 1
@@ -237,7 +235,7 @@ def _pull(slot: Int, which: Int, cell: Int, pool: Pool) -> None:
         free[block_class] = cells[cell, 0]
         cells[cell, 0] = 0
         block_class = 0
-    cells[cell, 1] = (count << _CLASS_BITS) | block_class
+    cells[cell, 1] = (count << CLASS_BITS) | block_class
 
 
 @kernel
@@ -252,9 +250,9 @@ def _records_ready(count: Int, records: Singles, state: Ints) -> bool:
 def _change(word: Int, level: Int, by: Int, words: Slots, grids: Slots) -> None:
     """Count postings of a word at a level."""
     words[word, POSTINGS] += by
-    if _depth(word, words) > 0:
+    if depth_of(word, words) > 0:
         grids[words[word, ROOT], LEVELS + level] += by
-        bit = np.int32(1 << (_LEVEL_BITS + level))
+        bit = np.int32(1 << (LEVEL_BITS + level))
         if grids[words[word, ROOT], LEVELS + level] > 0:
             words[word, DEPTH] |= bit
         else:
@@ -265,7 +263,7 @@ def _change(word: Int, level: Int, by: Int, words: Slots, grids: Slots) -> None:
 def _deepen(word: Int, shape: Floats, level: Any, frame: Floats, pool: Pool) -> bool:
     """Give a word one more level, and move there what its radius allows; return False where there is no room yet."""
     records, slot_of, nth, cells, words, grids, _, _, _, free_cells, state = pool
-    depth = _depth(word, words)
+    depth = depth_of(word, words)
     if depth == 0 and state[FREE_GRID] < 0 and state[GRIDS_TOP] == grids.shape[0]:
         state[NEED_GRIDS] = 1
         return False
@@ -287,7 +285,7 @@ def _deepen(word: Int, shape: Floats, level: Any, frame: Floats, pool: Pool) -> 
         grids[grid, 0] = root
         grids[grid, LEVELS] = words[word, POSTINGS]
         words[word, ROOT] = grid
-        words[word, DEPTH] = 1 << _LEVEL_BITS if words[word, POSTINGS] > 0 else 0
+        words[word, DEPTH] = 1 << LEVEL_BITS if words[word, POSTINGS] > 0 else 0
     words[word, DEPTH] += 1
     grid = np.int64(words[word, ROOT])
     new = _take_cells(depth + 1, cells, free_cells, state)
@@ -297,7 +295,7 @@ def _deepen(word: Int, shape: Floats, level: Any, frame: Floats, pool: Pool) -> 
     last = records.shape[1] - 1
     for cell in range(root, root + (1 << (2 * depth))):
         r = np.int64(cells[cell, 0])
-        while r < cells[cell, 0] + (cells[cell, 1] >> _CLASS_BITS):
+        while r < cells[cell, 0] + (cells[cell, 1] >> CLASS_BITS):
             slot, which = np.int64(slot_of[r, last]), np.int64(nth[r])
             if level[slot] > depth:
                 reach = records[r, last - 1]
@@ -318,10 +316,10 @@ def _insert(
     """File a posting; return False, with nothing done, where there is no room yet."""
     records, _, _, cells, words, grids, _, _, _, free_cells, state = pool
     count = np.int64(words[word, POSTINGS])
-    depth = _depth(word, words)
+    depth = depth_of(word, words)
     if depth < FINEST and count + 1 > a_cell * (1 << (2 * depth)) and not _deepen(word, shape, level, frame, pool):
         return False
-    depth = _depth(word, words)
+    depth = depth_of(word, words)
     at = min(np.int64(wanted), depth)
     root = _root(word, at, words, grids)
     if root < 0:
@@ -333,7 +331,7 @@ def _insert(
         else:
             grids[words[word, ROOT], at] = root
     cell = root + _cell(slot, at, shape, frame)
-    inside = np.int64(cells[cell, 1]) >> _CLASS_BITS
+    inside = np.int64(cells[cell, 1]) >> CLASS_BITS
     if (
         inside >= crowded and at == depth and wanted > depth and depth < FINEST and (1 << (2 * depth + 1)) <= count
     ):  # a crowd of small balls: a finer grid, as long as it has no more cells than two for a posting
@@ -341,7 +339,7 @@ def _insert(
             return False
         at = min(np.int64(wanted), depth + 1)
         cell = _root(word, at, words, grids) + _cell(slot, at, shape, frame)
-        inside = np.int64(cells[cell, 1]) >> _CLASS_BITS
+        inside = np.int64(cells[cell, 1]) >> CLASS_BITS
     if not _records_ready(3 * inside + 8, records, state):
         return False
     _put(slot, which, cell, reach, shape, frame, pool)
@@ -354,7 +352,7 @@ def _insert(
 def _remove(slot: Int, which: Int, word: Int, filed: Int, shape: Floats, frame: Floats, pool: Pool) -> None:
     """Take a posting out; an empty grid, or word, gives its cells back."""
     _, _, _, cells, words, grids, _, _, _, free_cells, state = pool
-    depth = _depth(word, words)
+    depth = depth_of(word, words)
     at = min(np.int64(filed), depth)
     root = _root(word, at, words, grids)
     _pull(slot, which, root + _cell(slot, at, shape, frame), pool)
@@ -382,7 +380,7 @@ def _remove(slot: Int, which: Int, word: Int, filed: Int, shape: Floats, frame: 
 def _coarsen(word: Int, a_cell: float, shape: Floats, frame: Floats, pool: Pool) -> None:
     """Take the finest level from a word that has far fewer postings than it is made for; where there is room."""
     records, slot_of, nth, cells, words, grids, _, _, _, free_cells, state = pool
-    depth = _depth(word, words)
+    depth = depth_of(word, words)
     count = np.int64(words[word, POSTINGS])
     if depth < 2 or count * 16 > a_cell * (1 << (2 * depth)):
         return
@@ -398,7 +396,7 @@ def _coarsen(word: Int, a_cell: float, shape: Floats, frame: Floats, pool: Pool)
     last = records.shape[1] - 1
     if root >= 0:
         for cell in range(root, root + (1 << (2 * depth))):
-            while cells[cell, 1] >> _CLASS_BITS > 0:
+            while cells[cell, 1] >> CLASS_BITS > 0:
                 r = np.int64(cells[cell, 0])
                 slot, which, reach = np.int64(slot_of[r, last]), np.int64(nth[r]), records[r, last - 1]
                 _pull(slot, which, cell, pool)
@@ -562,7 +560,7 @@ def shrink(
         wanted, reach = _ball(slot, radius, shape, bounds, frame)
         for j in range(off[i] + done[1], off[i + 1]):
             which, word = j - off[i], keys[j]
-            depth = _depth(word, words)
+            depth = depth_of(word, words)
             if min(np.int64(level[slot]), depth) == min(np.int64(wanted), depth):
                 records[where[begin[slot] + which], last - 1] = reach
                 continue
@@ -582,138 +580,12 @@ def shrink(
 def _room_to_move(slot: Int, word: Int, wanted: Int, shape: Floats, frame: Floats, pool: Pool) -> bool:
     """Tell whether a posting can be filed at another level of its word, before it is taken out."""
     records, _, _, cells, words, grids, _, _, _, free_cells, state = pool
-    at = min(np.int64(wanted), _depth(word, words))
+    at = min(np.int64(wanted), depth_of(word, words))
     root = _root(word, at, words, grids)
     inside = np.int64(0)
     if root < 0:
         if not _cells_ready(at, cells, free_cells, state):
             return False
     else:
-        inside = np.int64(cells[root + _cell(slot, at, shape, frame), 1]) >> _CLASS_BITS
+        inside = np.int64(cells[root + _cell(slot, at, shape, frame), 1]) >> CLASS_BITS
     return _records_ready(3 * inside + 8, records, state)
-
-
-@kernel
-def probe(
-    first: Int, everything: bool, enough: Int, x: Floats, y: Floats, spots: Singles, word_off: Ints, object_words: Slots,
-    frame: Floats, pool: Pool, found: Slots, off: Ints, runs: Ints, ends: Ints, tally: Ints,
-) -> Int:  # fmt: skip
-    """Find the records whose balls objects are in; return the object to go on with, or -1 where `found` is too small.
-
-    Objects go through the stages in small numbers together: what one stage asks for has come when the next one reads it.
-    """
-    records, slot_of, _, cells, words, grids, _, _, _, _, _ = pool
-    objects, last = x.shape[0], records.shape[1] - 1
-    lefts, lows, highs = np.empty(LEVELS, np.int64), np.empty(LEVELS, np.int64), np.empty(LEVELS, np.int64)
-    around = frame[3] != 0.0
-    everybody = words[0, POSTINGS] > 0
-    pairs, examined = np.int64(0), np.int64(0)
-    off[0] = 0
-    base = first
-    while base < objects:
-        stop = min(base + TOGETHER, objects)
-        for j in range(word_off[base], word_off[stop]):
-            prefetch(words, np.int64(object_words[j]) * words.shape[1])
-        for j in range(word_off[base], word_off[stop]):
-            if _depth(object_words[j], words) > 0:
-                prefetch(grids, np.int64(words[object_words[j], ROOT]) * grids.shape[1])
-                prefetch(grids, np.int64(words[object_words[j], ROOT]) * grids.shape[1] + 16)
-        count = 0
-        for i in range(base, stop):
-            u, v = (x[i] - frame[0]) * frame[2], (y[i] - frame[1]) * frame[2]
-            if not around:
-                u, v = min(max(u, 0.0), 1.0), min(max(v, 0.0), 1.0)
-            for level in range(1, LEVELS):
-                side = np.int64(1) << level
-                lefts[level] = np.int64(math.floor(u * side - 0.5))
-                low: Int = np.int64(math.floor(v * side - 0.5))
-                lows[level], highs[level] = max(low, 0), min(low + 1, side - 1)
-            for j in range(word_off[i] - (1 if everybody else 0), word_off[i + 1]):
-                word = np.int64(object_words[j]) if j >= word_off[i] else np.int64(0)
-                if words[word, POSTINGS] == 0:
-                    continue
-                depth = _depth(word, words)
-                if depth == 0:
-                    runs[count, 0] = words[word, ROOT]
-                    runs[count, 1] = 1
-                    prefetch(cells, 2 * runs[count, 0])
-                    count += 1
-                    continue
-                present = words[word, DEPTH] >> _LEVEL_BITS
-                for level in range(depth + 1):
-                    if (present >> level) & 1 == 0:
-                        continue
-                    root = np.int64(grids[words[word, ROOT], level])
-                    if level == 0:
-                        runs[count, 0] = root
-                        runs[count, 1] = 1
-                        prefetch(cells, 2 * root)
-                        count += 1
-                        continue
-                    side = np.int64(1) << level
-                    left = lefts[level]
-                    for line in range(lows[level], highs[level] + 1):
-                        if around:
-                            if 0 <= left < side - 1:
-                                runs[count, 0] = root + line * side + left
-                                runs[count, 1] = 2
-                                prefetch(cells, 2 * runs[count, 0])
-                                count += 1
-                            else:
-                                for column in range(left, left + 2):
-                                    runs[count, 0] = root + line * side + column % side
-                                    runs[count, 1] = 1
-                                    prefetch(cells, 2 * runs[count, 0])
-                                    count += 1
-                        else:
-                            begin: Int = max(left, 0)
-                            runs[count, 0] = root + line * side + begin
-                            runs[count, 1] = min(left + 1, side - 1) - begin + 1
-                            prefetch(cells, 2 * runs[count, 0])
-                            count += 1
-            ends[i - base] = count
-        # Cells become runs of records, in the rest of the array: each may give two.
-        third = runs.shape[0] // 3
-        kept, done = third, 0
-        for i in range(stop - base):
-            for r in range(done, ends[i]):
-                for cell in range(runs[r, 0], runs[r, 0] + runs[r, 1]):
-                    size = cells[cell, 1] >> _CLASS_BITS
-                    if size > 0:
-                        runs[kept, 0] = cells[cell, 0]
-                        runs[kept, 1] = size
-                        for line in range(0, min(int(size), _PREFETCHED), _A_LINE):
-                            prefetch(records, (runs[kept, 0] + line) * (last + 1))
-                        kept += 1
-            done = ends[i]
-            ends[i] = kept
-        done = third
-        for i in range(stop - base):
-            a, b = spots[base + i, 0], spots[base + i, 1]
-            c = spots[base + i, 2]
-            total = np.int64(0)
-            for r in range(done, ends[i]):
-                total += runs[r, 1]
-            if pairs + total > found.shape[1]:
-                tally[0], tally[1] = examined, total
-                return base + i if base + i > first else -1
-            examined += total
-            for r in range(done, ends[i]):
-                for p in range(runs[r, 0], runs[r, 0] + runs[r, 1]):
-                    da, db = records[p, 0] - a, records[p, 1] - b
-                    square = da * da + db * db
-                    if last == 4:
-                        dc = records[p, 2] - c
-                        square += dc * dc
-                    if square < records[p, last - 1] or everything:
-                        found[0, pairs] = slot_of[p, last]
-                        found[1, pairs] = p
-                        pairs += 1
-            done = ends[i]
-            off[base + i - first + 1] = pairs
-            if pairs > enough:
-                tally[0] = examined
-                return base + i + 1
-        base = stop
-    tally[0] = examined
-    return objects
