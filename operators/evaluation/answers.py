@@ -22,7 +22,7 @@ class Answers:
     """What an evaluator whose results are lists sends to the merger, on one stream.
 
     Attributes:
-        changed: standing queries whose list has changed since it was sent; all of them are held.
+        changed: standing queries whose list has changed since it was sent.
         last_ts: the time of the last object that can have changed a list; None before the first.
     """
 
@@ -53,6 +53,7 @@ class Answers:
         self._answer(epoch.watermark, withheld, emit)
         waits = np.isin(self.changed, withheld)
         ready, self.changed = self.changed[~waits], self.changed[waits]
+        ready = ready[self._core.holds(ready)]
         if len(ready):
             emit.batch(self._stamped(self._core.results(ready)), self._stream)
         if handover is not None:
@@ -105,9 +106,12 @@ class Answers:
     def adopt(self, handover: Handover, given: RankedBatch, giver: int, *, one_home: bool) -> bool:
         """Take results over, and with them what the giver should have done still; return whether lists had changed here.
 
-        Where a query has one home, the list of its next home takes the place of the last one's by itself. All queries are
-        held here: what waits for results is not dropped before they come.
+        Where a query has one home, the list of its next home takes the place of the last one's by itself. One that is not
+        held any more has ended on the way of its results, and nobody asks for them.
         """
+        held = self._core.holds(given.number)
+        if not held.all():
+            given = given.take(np.flatnonzero(held))
         if not one_home:
             by = np.where(given.k < 0, -1 - given.k, giver).astype(np.int32)
             listed = ~given.instant & np.isin(given.number, standing(self._core.queries(np.unique(given.number))))

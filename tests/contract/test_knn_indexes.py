@@ -23,7 +23,7 @@ from streams.state import pack_state, unpack_state
 
 SPACES = {"euclidean": Rect(0.0, -1.0, 1.0, 3.0), "haversine": Rect(-180.0, -90.0, 180.0, 90.0)}
 REGION = Rect(-130.0, 20.0, -60.0, 55.0)
-EXAMPLES = int(os.environ.get("KNN_INDEX_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("KNN_INDEX_EXAMPLES", "40"))
 PLAIN_PYTHON = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
 every_index = pytest.mark.parametrize("name", list(KNN_INDEXES))
