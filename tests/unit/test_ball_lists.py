@@ -8,6 +8,7 @@ from knn_model import Drawn, knn_batch, lists_of, objects_batch
 
 from operators.indexes.core.structure import Probe
 from operators.indexes.knn import ball_lists
+from operators.indexes.knn.ball_list_kernels import BASE, LENGTH, NODES_TOP
 from operators.indexes.knn.registry import make_knn_index
 from streams.batches import FOREVER
 from streams.geometry import Rect
@@ -69,6 +70,29 @@ def test_lists_that_have_become_empty_give_their_memory_back():
         objects_batch([{"seq": 1, "ts": 0, "x": 0.1, "y": 0.1, "keywords": frozenset([17_000]), "op": 0, "id": 1}])
     )
     assert changed.tolist() == [16_999, 17_000]
+
+
+def standing(lists):
+    """Return the slots that stand in any list, in ascending order."""
+    nodes = lists._nodes[: lists._state[NODES_TOP]].astype(int)
+    return sorted(slot for node in nodes for slot in lists._arena[node[BASE] : node[BASE] + node[LENGTH]].tolist())
+
+
+def test_lists_that_were_written_anew_go_on_growing():
+    """Blocks that were free before are not given out again."""
+    index = make_knn_index("inverted", SPACE)
+    index.insert(knn_batch([subscription(n, keywords=[n // 4]) for n in range(40_000)]))
+    lists = index._structure._lists
+    index.remove(np.arange(30_000))
+    assert lists is index._structure._lists
+    assert lists._state[NODES_TOP] == 2500
+    index.insert(knn_batch([subscription(40_000 + n, keywords=[9900 + n // 10]) for n in range(2000)]))
+    assert standing(lists) == sorted(index._table.roster.held().tolist())
+    for seq in range(200):
+        batch = [{"seq": seq, "ts": 0, "x": 0.1, "y": 0.1, "keywords": frozenset([9900 + seq]), "op": 0, "id": seq}]
+        first, more = 39_600 + 4 * seq, 40_000 + 10 * seq
+        held = [*range(first, min(first + 4, 40_000)), *range(more, more + 10)]
+        assert index.take(objects_batch(batch)).tolist() == held
 
 
 @pytest.mark.parametrize("everything", [False, True])
