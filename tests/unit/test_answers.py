@@ -53,6 +53,18 @@ def test_lists_of_queries_that_are_answered_at_instants_replace_none():
     assert np.concatenate(handover.replaced(ints(5))).tolist() == []
 
 
+def test_results_of_queries_that_were_never_given_are_of_no_use():
+    """A copy may outlive its end elsewhere, and leave for a worker that the query itself did not come to any more."""
+    answers, handover = answering(1, 5)
+    given = RankedBatch.concat(
+        [ranked([(6, 8, 2, [(4, 8)]), (5, 7, 2, [(3, 7)])]), ranked([(6, 2, 1, []), (5, 3, 1, [])], instant=True)]
+    )
+    answers.adopt(handover, given, 0, one_home=False)
+    assert answers._core.lists == {5: [(5, "o5", 0), (3, "o3", 7)]}
+    assert [part.tolist() for part in handover.replaced(ints(5, 6))] == [[5], [0]]
+    assert [part.tolist() for part in answers.instants.due(9, ints())] == [[5], [3]]
+
+
 def test_where_a_query_has_one_home_its_list_replaces_by_itself():
     """The merger knows it by its number alone."""
     answers, handover = answering(1, 5)
