@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.columns import Ints
+from streams.flat_hash import place_of
 from streams.kernel import kernel
 
 __all__ = ["Fingerprints"]
@@ -18,17 +19,11 @@ _FREE = -(2**63)
 
 
 @kernel
-def _place(number: Any, places: int) -> Any:
-    mixed = np.int64(number) * np.int64(-7046029254386353131)
-    return (((mixed >> 33) & 0x7FFFFFFF) * places) >> 31
-
-
-@kernel
 def _exchange(numbers: Ints, prints: Ints, table: Ints, changed: NDArray[np.bool_]) -> int:
     """Enter prints, and tell which differ from those before, 0 where there was none; return how many numbers are new."""
     size, fresh = table.shape[0], 0
     for i in range(numbers.shape[0]):
-        place = _place(numbers[i], size)
+        place = place_of(numbers[i], size)
         while table[place, 0] != _FREE and table[place, 0] != numbers[i]:
             place = place + 1 if place + 1 < size else 0
         if table[place, 0] == _FREE:
@@ -48,7 +43,7 @@ def _remove(numbers: Ints, table: Ints) -> int:
     """Take numbers out; what follows in the same cluster moves back. Returns how many there were."""
     size, gone = table.shape[0], 0
     for i in range(numbers.shape[0]):
-        hole = _place(numbers[i], size)
+        hole = place_of(numbers[i], size)
         while table[hole, 0] != _FREE and table[hole, 0] != numbers[i]:
             hole = hole + 1 if hole + 1 < size else 0
         if table[hole, 0] == _FREE:
@@ -56,7 +51,7 @@ def _remove(numbers: Ints, table: Ints) -> int:
         gone += 1
         place = hole + 1 if hole + 1 < size else 0
         while table[place, 0] != _FREE:
-            home = _place(table[place, 0], size)
+            home = place_of(table[place, 0], size)
             if (place - home + size) % size >= (place - hole + size) % size:
                 table[hole, 0], table[hole, 1] = table[place, 0], table[place, 1]
                 hole = place

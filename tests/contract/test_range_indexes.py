@@ -18,7 +18,7 @@ from benchmarks.range_index import from_file
 from operators.indexes import INDEXES, CellRange, make_range_index
 from operators.indexes.core import expiry, standing_queries
 from operators.indexes.core.rare_columns import RARE_COLUMNS
-from operators.indexes.range import keyed_lists
+from operators.indexes.range import keyed_lists, standing_index
 from streams.batches import FOREVER, NO_WINDOW, OP_DELETE, OP_UNREGISTER, TYPE_KNN, TYPE_TERMS, TYPE_TOPK
 from streams.codec import decode, encode
 from streams.errors import DeclarationError, InputError
@@ -288,6 +288,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(keyed_lists, "LEAST_DEAD", 3)
     monkeypatch.setattr(standing_queries, "SMALLEST_REBUILD", 6)
     monkeypatch.setattr(standing_queries, "CHUNK", 7)
+    monkeypatch.setattr(standing_index, "CHUNK", 7)
     monkeypatch.setattr(expiry, "LEAST_WAITING", 2)
 
 

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.indexes.core.growth import grown
 from operators.indexes.core.prefetch import prefetch
 from streams.batches import FOREVER
+from streams.flat_hash import place_of
 from streams.kernel import kernel
 
 __all__ = ["Roster"]
@@ -29,18 +31,11 @@ _NO_CODES = np.empty(0, np.int32)
 
 
 @kernel
-def _place(number: int, places: int) -> Any:
-    """Return a number's first place: the top 31 bits of a Fibonacci hash, scaled to the table."""
-    mixed = np.int64(number) * np.int64(-7046029254386353131)
-    return (((mixed >> 33) & 0x7FFFFFFF) * places) >> 31
-
-
-@kernel
 def _hint(number_far: int, number_near: int, table: Slots, number: Any) -> None:
     """Ask for the first place of a number far ahead, and for the numbers that a nearer one is compared with."""
     size = table.shape[0]
-    prefetch(table, _place(number_far, size))
-    place = _place(number_near, size)
+    prefetch(table, place_of(number_far, size))
+    place = place_of(number_near, size)
     for near in range(place, min(place + _CLUSTER, size)):
         if table[near] < 0:
             break
@@ -53,7 +48,7 @@ def _find(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -> No
     for i in range(numbers.shape[0]):
         if i + _AHEAD < numbers.shape[0]:
             _hint(numbers[i + _AHEAD], numbers[i + _AHEAD // 2], table, number)
-        place = _place(numbers[i], size)
+        place = place_of(numbers[i], size)
         while table[place] >= 0 and number[table[place]] + base != numbers[i]:
             place = place + 1 if place + 1 < size else 0
         out[i] = table[place]
@@ -67,10 +62,10 @@ def _enter(slots: Slots, table: Slots, number: Any, base: int) -> None:
         if i + 2 * _AHEAD < slots.shape[0]:
             prefetch(number, np.int64(slots[i + 2 * _AHEAD]))
             if slots[i + _AHEAD] >= 0:
-                prefetch(table, _place(number[slots[i + _AHEAD]] + base, size))
+                prefetch(table, place_of(number[slots[i + _AHEAD]] + base, size))
         if slots[i] < 0:
             continue
-        place = _place(number[slots[i]] + base, size)
+        place = place_of(number[slots[i]] + base, size)
         while table[place] >= 0:
             place = place + 1 if place + 1 < size else 0
         table[place] = slots[i]
@@ -84,7 +79,7 @@ def _withdraw(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -
     for i in range(numbers.shape[0]):
         if i + _AHEAD < numbers.shape[0]:
             _hint(numbers[i + _AHEAD], numbers[i + _AHEAD // 2], table, number)
-        hole = _place(numbers[i], size)
+        hole = place_of(numbers[i], size)
         while table[hole] >= 0 and number[table[hole]] + base != numbers[i]:
             hole = hole + 1 if hole + 1 < size else 0
         if table[hole] < 0:
@@ -93,7 +88,7 @@ def _withdraw(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -
         count += 1
         place = hole + 1 if hole + 1 < size else 0
         while table[place] >= 0:
-            home = _place(number[table[place]] + base, size)
+            home = place_of(number[table[place]] + base, size)
             gone = place - hole if place >= hole else place - hole + size
             if (place - home if place >= home else place - home + size) >= gone:
                 table[hole] = table[place]
@@ -226,7 +221,7 @@ class Roster:
         """Let the slots of dropped queries be used again."""
         count = self._free_count + len(slots)
         if count > len(self._free):
-            self._free = _grown(self._free[: self._free_count], count + count // 2)
+            self._free = grown(self._free[: self._free_count], count + count // 2)
         self._free[self._free_count : count] = slots
         self._free_count = count
 
@@ -310,9 +305,9 @@ class Roster:
         self.top += fresh
         if self.top > len(self.number):
             room = 3 * self.top + 64
-            self.number, self.ts = _grown(self.number, room), _grown(self.ts, room)
+            self.number, self.ts = grown(self.number, room), grown(self.ts, room)
             if len(self.end):
-                self.end = _grown(self.end, room)
+                self.end = grown(self.end, room)
         return slots
 
     def _keep_ends(self) -> None:
@@ -324,15 +319,9 @@ class Roster:
         room = len(self.number)
         number, ts, end = self.numbers_of(everything), self.starts_of(everything), self.ends_of(everything)
         self._number_base = self._time_base = 0
-        self.number, self.ts = _grown(number, room), _grown(ts, room)
-        self.end = _grown(end, room) if len(self.end) else np.empty(0, np.int64)
+        self.number, self.ts = grown(number, room), grown(ts, room)
+        self.end = grown(end, room) if len(self.end) else np.empty(0, np.int64)
 
 
 def _near(low: int, high: int, base: int) -> bool:
     return int(low) - base > -(2**31) and int(high) - base < 2**31 - 1
-
-
-def _grown(column: NDArray[Any], room: int) -> NDArray[Any]:
-    grown = np.empty(room, column.dtype)
-    grown[: len(column)] = column
-    return grown

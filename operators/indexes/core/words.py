@@ -5,12 +5,11 @@ and directories are plain arrays. A word is counted by the queries that use it; 
 again. Word 0 is no keyword: it stands for "every object" and carries the queries without a textual condition.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
+from streams.flat_hash import place_of
 from streams.kernel import kernel
 
 __all__ = ["EVERY_OBJECT", "Words"]
@@ -26,20 +25,14 @@ _AHEAD = 16
 
 
 @kernel
-def _place(keyword: int, places: int) -> Any:
-    mixed = np.int64(keyword) * np.int64(-7046029254386353131)
-    return (((mixed >> 33) & 0x7FFFFFFF) * places) >> 31
-
-
-@kernel
 def _number(keywords: Ints, table: Ints, raw: Ints, uses: Words32, free: Words32, state: Ints, out: Words32) -> None:
     """Number keywords and count a use of each; `table` rows are (keyword, word), state is (top, free, live)."""
     size = table.shape[0]
     for i in range(keywords.shape[0]):
         if i + _AHEAD < keywords.shape[0]:
-            prefetch(table, 2 * _place(keywords[i + _AHEAD], size))
+            prefetch(table, 2 * place_of(keywords[i + _AHEAD], size))
         keyword = keywords[i]
-        place = _place(keyword, size)
+        place = place_of(keyword, size)
         while table[place, 0] >= 0 and table[place, 0] != keyword:
             place = place + 1 if place + 1 < size else 0
         if table[place, 0] < 0:
@@ -69,12 +62,12 @@ def _release(words: Words32, table: Ints, raw: Ints, uses: Words32, free: Words3
         uses[word] -= 1
         if uses[word] > 0:
             continue
-        hole = _place(raw[word], size)
+        hole = place_of(raw[word], size)
         while table[hole, 0] != raw[word]:
             hole = hole + 1 if hole + 1 < size else 0
         place = hole + 1 if hole + 1 < size else 0
         while table[place, 0] >= 0:
-            home = _place(table[place, 0], size)
+            home = place_of(table[place, 0], size)
             if (place - home + size) % size >= (place - hole + size) % size:
                 table[hole, 0] = table[place, 0]
                 table[hole, 1] = table[place, 1]
@@ -97,9 +90,9 @@ def _known(off: NDArray[np.int32], keywords: Ints, table: Ints, out_off: Ints, o
         out_off[row] = count
         for i in range(off[row], off[row + 1]):
             if i + _AHEAD < end:
-                prefetch(table, 2 * _place(keywords[i + _AHEAD], size))
+                prefetch(table, 2 * place_of(keywords[i + _AHEAD], size))
             keyword = keywords[i]
-            place = _place(keyword, size)
+            place = place_of(keyword, size)
             while table[place, 0] >= 0 and table[place, 0] != keyword:
                 place = place + 1 if place + 1 < size else 0
             if table[place, 0] >= 0:
@@ -172,7 +165,7 @@ class Words:
 def _enter(rows: Ints, table: Ints) -> None:
     size = table.shape[0]
     for i in range(rows.shape[0]):
-        place = _place(rows[i, 0], size)
+        place = place_of(rows[i, 0], size)
         while table[place, 0] >= 0:
             place = place + 1 if place + 1 < size else 0
         table[place, 0] = rows[i, 0]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
+from streams.flat_hash import place_of
 from streams.geometry import EARTH_RADIUS_M
 from streams.kernel import kernel
 
@@ -42,15 +43,9 @@ WIDER, WIDER_BY = 1.0 + 1e-9, 1e-12
 
 
 @kernel
-def _place(key: Int, places: Int) -> Int:
-    mixed = np.int64(key) * np.int64(-7046029254386353131)
-    return (((mixed >> 33) & 0x7FFFFFFF) * places) >> 31
-
-
-@kernel
 def _find(key: Int, table: Ints) -> Int:
     size = table.shape[0]
-    place = _place(key, size)
+    place = place_of(key, size)
     while table[place, 0] != key:
         if table[place, 0] < 0:
             return np.int64(-1)
@@ -62,7 +57,7 @@ def _find(key: Int, table: Ints) -> Int:
 def _open(key: Int, table: Ints, nodes: Slots, state: Ints) -> Int:
     """Return the node of a key that has none yet."""
     size = table.shape[0]
-    place = _place(key, size)
+    place = place_of(key, size)
     while table[place, 0] >= 0:
         place = place + 1 if place + 1 < size else 0
     node = state[NODES_TOP]
@@ -78,7 +73,7 @@ def rehash(old: Ints, table: Ints) -> None:
     size = table.shape[0]
     for i in range(old.shape[0]):
         if old[i, 0] >= 0:
-            place = _place(old[i, 0], size)
+            place = place_of(old[i, 0], size)
             while table[place, 0] >= 0:
                 place = place + 1 if place + 1 < size else 0
             table[place, 0], table[place, 1] = old[i, 0], old[i, 1]
@@ -194,7 +189,7 @@ def enter(
         if i + AHEAD < slots.shape[0]:
             ahead = new[i + AHEAD]
             cell = np.int64(ahead[1]) * side + ahead[0]
-            prefetch(table, 2 * _place(cell << 32 | words[i + AHEAD], table.shape[0]))
+            prefetch(table, 2 * place_of(cell << 32 | words[i + AHEAD], table.shape[0]))
         columns = np.int64(new[i, 2]) - new[i, 0] + 1
         for n in range(state[CELLS_DONE], columns * (np.int64(new[i, 3]) - new[i, 1] + 1)):
             column, row = new[i, 0] + n % columns, new[i, 1] + n // columns
@@ -266,7 +261,7 @@ def leave(
         if i + AHEAD < slots.shape[0]:
             ahead = old[i + AHEAD]
             cell = np.int64(ahead[1]) * side + ahead[0]
-            prefetch(table, 2 * _place(cell << 32 | words[i + AHEAD], table.shape[0]))
+            prefetch(table, 2 * place_of(cell << 32 | words[i + AHEAD], table.shape[0]))
         for row in range(old[i, 1], old[i, 3] + 1):
             for column in range(old[i, 0], old[i, 2] + 1):
                 if _within(column, row, new[i]):
@@ -349,7 +344,7 @@ def read(
             last += 1
         begin, end = asked[first], asked[last]
         for q in range(begin, end):
-            prefetch(table, 2 * _place(keys[q], table.shape[0]))
+            prefetch(table, 2 * place_of(keys[q], table.shape[0]))
         for q in range(begin, end):
             node = _find(keys[q], table)
             found_nodes[q - begin] = node

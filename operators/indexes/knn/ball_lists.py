@@ -8,11 +8,10 @@ Who leaves a short list is taken out at once. A long list is cleaned when a quar
 subscription that has gone may stand in some list for a while; it is given back when it stands in none.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.indexes.core.growth import grown
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Probe
 from operators.indexes.knn import ball_list_kernels as kernels
@@ -118,9 +117,9 @@ class BallLists:
         if room > len(self._ball):
             balls = _lined_up(room)
             balls[: len(self._ball)] = self._ball
-            self._ball, self._refs = balls, _grown(self._refs, room)
+            self._ball, self._refs = balls, grown(self._refs, room)
             if self._moving:
-                self.span = _grown(self.span, room)
+                self.span = grown(self.span, room)
         self._refs[slots] = 0
         self.note(slots)
         nowhere = np.zeros_like(boxes)
@@ -157,7 +156,7 @@ class BallLists:
         reusable, waiting = slots[self._refs[slots] == 0], slots[self._refs[slots] > 0]
         count = self._waiting_count + len(waiting)
         if count > len(self._waiting):
-            self._waiting = _grown(self._waiting, 2 * count)
+            self._waiting = grown(self._waiting, 2 * count)
         self._waiting[self._waiting_count : count] = waiting
         self._waiting_count = count
         self._state[FREED] -= len(reusable)
@@ -188,7 +187,7 @@ class BallLists:
         """Let everything grow that is full."""
         nodes, arena, need = (int(self._state[place]) for place in (NODES_TOP, ARENA_TOP, NEED))
         if nodes == len(self._nodes):
-            self._nodes = _grown(self._nodes, 2 * nodes)
+            self._nodes = grown(self._nodes, 2 * nodes)
         if (nodes + 1) * 10 > 7 * len(self._hash):
             old, self._hash = self._hash, np.full((2 * len(self._hash), 2), -1, np.int64)
             kernels.rehash(old, self._hash)
@@ -198,7 +197,7 @@ class BallLists:
                     f"{self.entries:,} postings in the lists of an index of {len(self._table):,} subscriptions are all that "
                     f"it can number; lower 'most_cells' or 'side', or take the default index"
                 )
-            self._arena = _grown(self._arena, min(arena + need + arena // 2, MOST_ENTRIES))
+            self._arena = grown(self._arena, min(arena + need + arena // 2, MOST_ENTRIES))
 
     def _tighten(self) -> None:
         """Write all lists anew where they take far more than they hold."""
@@ -251,9 +250,3 @@ def _lined_up(rows: int) -> Floats:
     room = np.empty(4 * rows + 8)
     first = -(room.ctypes.data // 8) % 8
     return room[first : first + 4 * rows].reshape(rows, 4)
-
-
-def _grown(array: NDArray[Any], room: int) -> NDArray[Any]:
-    larger = np.empty((room, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -25,10 +25,10 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 
-#: Places in `state`: end of the entries in use; entries that must be made room for; rows of objects; entries in lists; the
-#: serial number of the object that words are stamped with.
-TOP, NEED, OBJECTS, ENTRIES, SERIAL = range(5)
-STATE_SIZE = 5
+#: Places in `state`: end of the entries in use; entries that must be made room for; rows of objects; the serial number
+#: of the object that words are stamped with.
+TOP, NEED, OBJECTS, SERIAL = range(4)
+STATE_SIZE = 4
 
 #: Length and k have so many bits each in a head; the class of the block is above them.
 BITS = 10
@@ -72,11 +72,10 @@ def open_lists(slots: Slots, wanted: Slots, radius: Floats, heads: Slots) -> Non
 
 
 @kernel
-def close(slots: Slots, heads: Slots, row: Slots, free: Slots, state: Ints) -> None:
+def close(slots: Slots, heads: Slots, row: Slots, free: Slots) -> None:
     """Give back the entries of lists."""
     for i in range(slots.shape[0]):
         packed = np.int64(heads[slots[i], 1])
-        state[ENTRIES] -= packed & LENGTH
         _give_block(heads[slots[i], 0], packed >> (2 * BITS), row, free)
         heads[slots[i], 1] = 0
 
@@ -112,7 +111,6 @@ def _enter(
             _give_block(base, block_class, row, free)
             heads[slot, 0] = block
             base, block_class = block, larger
-        state[ENTRIES] += 1
     for e in range(base + filled, base + place, -1):
         far[e] = far[e - 1]
         row[e] = row[e - 1]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.indexes.core.growth import grown
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Probe
 from operators.indexes.knn import list_kernels as kernels
@@ -54,11 +55,6 @@ class NearestLists:
         return slots + 12 * int(self._state[kernels.TOP]) + self._objects.nbytes + self._stamp.nbytes
 
     @property
-    def entries(self) -> int:
-        """How many objects all lists have together."""
-        return int(self._state[kernels.ENTRIES])
-
-    @property
     def _lists(self) -> Any:
         """What kernels are given of the lists."""
         return self.radius, self._heads, self._far, self._row, self._free, self._objects.seq
@@ -67,16 +63,12 @@ class NearestLists:
         """Begin empty lists."""
         room = len(self._table.traits)
         if room > len(self.radius):
-            for name in ("radius", "_heads"):
-                old = getattr(self, name)
-                grown = np.empty((room, *old.shape[1:]), old.dtype)
-                grown[: len(old)] = old
-                setattr(self, name, grown)
+            self.radius, self._heads = grown(self.radius, room), grown(self._heads, room)
         kernels.open_lists(slots, k, self.radius, self._heads)
 
     def close(self, slots: Slots) -> None:
         """Forget lists."""
-        kernels.close(slots, self._heads, self._row, self._free, self._state)
+        kernels.close(slots, self._heads, self._row, self._free)
 
     def _tidy(self) -> None:
         """Forget objects that no list names any more, now and then."""
@@ -123,11 +115,9 @@ class NearestLists:
             self._stamp = grown
 
     def _grow(self) -> None:
-        """Make room for more entries; room that is never touched is address space, not memory."""
+        """Make room for more entries."""
         room = 2 * int(self._state[kernels.TOP]) + int(self._state[kernels.NEED]) + 1024
-        far, row = np.empty(room), np.empty(room, np.int32)
-        far[: len(self._far)], row[: len(self._row)] = self._far, self._row
-        self._far, self._row = far, row
+        self._far, self._row = grown(self._far, room), grown(self._row, room)
 
     def bind(self, slots: Slots, bounds: Floats) -> None:
         """Use bounds of others: an object that is not nearer does not matter; NaN says nothing."""

@@ -10,8 +10,9 @@ A subscription with fewer than k objects has a ball without end and is at level 
 But each such object enters its list, so a posting is read there k times at most before its ball has an end; what is read in
 vain is what wants all of several keywords, which hangs on the rarest of them, and what sleeps.
 
-Costs: a probe reads, for each keyword of an object, at most four cells a level, and what is in them is hit with a chance of 5
-to 20 %, however many subscriptions there are; filing and removing are O(1) but for growing blocks; moving a posting is both.
+Costs: a probe reads, for each keyword of an object, at most four cells a level. A ball in them is hit with a chance of 5 to
+20 % where places are even; where they crowd far less: 2 % of what was examined entered a list on the bench's stream. Filing
+and removing are O(1) but for growing blocks; moving a posting is both.
 Memory: a record of 16 bytes (20 on the globe), 6 bytes to find it again, and at most two cells of 8 bytes for a posting.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.indexes.core.growth import grown
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Probe
 from operators.indexes.knn import pyramid_kernels as kernels
@@ -106,16 +108,16 @@ class RadiusPyramid:
         self._reserve()
         off, keys = self._keys(slots)
         while not kernels.open_places(slots, off, self._begin, self._where, self._free_places, self._state):
-            self._where = _grown(self._where, 2 * int(self._state[kernels.WHERE_TOP]) + 32 * len(keys) + 64)
+            self._where = grown(self._where, 2 * int(self._state[kernels.WHERE_TOP]) + 32 * len(keys) + 64)
         self._until_done(kernels.add, slots, off, keys)
 
     def _reserve(self) -> None:
         room, words = len(self._table.traits), self._table.words.top
         if room > len(self._begin):
-            self._begin, self._level = _grown(self._begin, room), _grown(self._level, room)
+            self._begin, self._level = grown(self._begin, room), grown(self._level, room)
         if words > len(self._words):
             had = len(self._words)
-            self._words = _grown(self._words, 2 * words + 16)
+            self._words = grown(self._words, 2 * words + 16)
             self._words[had:] = (0, 0, -1)
 
     def _until_done(self, kernel: Any, slots: Slots, off: Slots, keys: Slots) -> None:
@@ -128,12 +130,12 @@ class RadiusPyramid:
         ):  # fmt: skip
             if state[kernels.NEED_RECORDS]:
                 room = 2 * int(state[kernels.RECORDS_TOP]) + int(state[kernels.NEED_RECORDS]) + 256
-                self._records, self._nth = _grown(self._records, room), _grown(self._nth, room)
+                self._records, self._nth = grown(self._records, room), grown(self._nth, room)
             if state[kernels.NEED_CELLS]:
                 room = 2 * int(state[kernels.CELLS_TOP]) + int(state[kernels.NEED_CELLS]) + 256
-                self._cells = _grown(self._cells, room)
+                self._cells = grown(self._cells, room)
             if state[kernels.NEED_GRIDS]:
-                self._grids = _grown(self._grids, 2 * len(self._grids) + 16)
+                self._grids = grown(self._grids, 2 * len(self._grids) + 16)
             state[kernels.NEED_RECORDS : kernels.NEED_GRIDS + 1] = 0
 
     def discard(self, slots: Slots) -> Slots:
@@ -189,9 +191,3 @@ class RadiusPyramid:
         spots[:, 0] = (objects.x - self._frame[0]) * self._frame[2]
         spots[:, 1] = (objects.y - self._frame[1]) * self._frame[2]
         return spots
-
-
-def _grown(array: NDArray[Any], room: int) -> NDArray[Any]:
-    grown = np.empty((room, *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown

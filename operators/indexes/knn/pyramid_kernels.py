@@ -35,9 +35,9 @@ Pool = Any  # the tuple of arrays that a pyramid is made of
 FINEST = 12
 LEVELS = FINEST + 1
 
-#: Places in `state`: ends of what is in use, heads of free rows, what must be made room for, records in use.
-RECORDS_TOP, CELLS_TOP, GRIDS_TOP, WHERE_TOP, FREE_GRID, NEED_RECORDS, NEED_CELLS, NEED_GRIDS, LIVE = range(9)
-STATE_SIZE = 9
+#: Places in `state`: ends of what is in use, heads of free rows, what must be made room for.
+RECORDS_TOP, CELLS_TOP, GRIDS_TOP, WHERE_TOP, FREE_GRID, NEED_RECORDS, NEED_CELLS, NEED_GRIDS = range(8)
+STATE_SIZE = 8
 
 POSTINGS, DEPTH, ROOT = range(3)
 CLASS_BITS = 6
@@ -344,7 +344,6 @@ def _insert(
         return False
     _put(slot, which, cell, reach, shape, frame, pool)
     _change(word, at, 1, words, grids)
-    state[LIVE] += 1
     return True
 
 
@@ -357,7 +356,6 @@ def _remove(slot: Int, which: Int, word: Int, filed: Int, shape: Floats, frame: 
     root = _root(word, at, words, grids)
     _pull(slot, which, root + _cell(slot, at, shape, frame), pool)
     _change(word, at, -1, words, grids)
-    state[LIVE] -= 1
     if words[word, POSTINGS] > 0:
         if depth > 0 and at < depth and grids[words[word, ROOT], LEVELS + at] == 0:
             _give_cells(root, at, cells, free_cells)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
+from streams.flat_hash import place_of
 from streams.kernel import kernel
 
 Int = Any  # a machine integer, numpy's or Python's
@@ -36,15 +37,9 @@ TOGETHER = 32
 
 
 @kernel
-def _place(key: Int, places: Int) -> Int:
-    mixed = np.int64(key) * np.int64(-7046029254386353131)
-    return (((mixed >> 33) & 0x7FFFFFFF) * places) >> 31
-
-
-@kernel
 def _find(key: Int, table: Ints) -> Int:
     size = table.shape[0]
-    place = _place(key, size)
+    place = place_of(key, size)
     while table[place, 0] != key:
         if table[place, 0] < 0:
             return np.int64(-1)
@@ -55,7 +50,7 @@ def _find(key: Int, table: Ints) -> Int:
 @kernel
 def _find_or_open(key: Int, table: Ints, nodes: Slots, state: Ints) -> Int:
     size = table.shape[0]
-    place = _place(key, size)
+    place = place_of(key, size)
     while table[place, 0] != key:
         if table[place, 0] < 0:
             table[place, 0] = key
@@ -73,7 +68,7 @@ def rehash(old: Ints, table: Ints) -> None:
     size = table.shape[0]
     for i in range(old.shape[0]):
         if old[i, 0] >= 0:
-            place = _place(old[i, 0], size)
+            place = place_of(old[i, 0], size)
             while table[place, 0] >= 0:
                 place = place + 1 if place + 1 < size else 0
             table[place, 0] = old[i, 0]
@@ -353,7 +348,7 @@ def gi2_probe(
                 for turn in range(2 if state[EVERYWHERE] > 0 else 1):
                     keys[wanted] = (np.int64(cell[i]) if turn == 0 else everywhere) << 32 | word
                     owners[wanted] = i
-                    prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
+                    prefetch(table, 2 * place_of(keys[wanted], table.shape[0]))
                     wanted += 1
         count = 0
         for n in range(_known(wanted, keys, owners, table, nodes)):
@@ -489,7 +484,7 @@ def _ask(
             if near & reached == near:
                 keys[wanted] = _cell_key(level, column - (near & 1), row - (near >> 1), word)
                 owners[wanted] = i
-                prefetch(table, 2 * _place(keys[wanted], table.shape[0]))
+                prefetch(table, 2 * place_of(keys[wanted], table.shape[0]))
                 wanted += 1
     return wanted
 
@@ -520,7 +515,7 @@ def fast_probe(
         for n in range(known):
             if nodes[keys[n] >> 31, MARKS] & TRIE:
                 for k in range(word_off[owners[n]], word_off[owners[n] + 1]):
-                    prefetch(table, 2 * _place(_trie_key(keys[n] >> 31, words[k]), table.shape[0]))
+                    prefetch(table, 2 * place_of(_trie_key(keys[n] >> 31, words[k]), table.shape[0]))
         found, count = off[first], 0
         for n in range(known):
             i, top = owners[n], 1
