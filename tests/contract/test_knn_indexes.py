@@ -31,7 +31,7 @@ every_metric = pytest.mark.parametrize("metric", list(SPACES))
 
 #: Small structures change shape early: options under which a handful of subscriptions already splits and spreads.
 EAGER = {
-    "pyramid": {"a_cell": 1.0, "crowded": 2},
+    "pyramid": {"fan_out": 4},
     "grid-inverted": {"side": 8, "most_cells": 12},
     "sea-cnn": {"side": 5, "most_cells": 9},
     "subsets": {"subsets": 5},

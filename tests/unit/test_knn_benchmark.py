@@ -35,6 +35,7 @@ def test_every_index_is_measured(tiny):
     assert [row[0] for row in report.rows] == [*(f"{name}, 300" for name in knn_index.NAMES), "pyramid, 2,400"]
     assert {goal.figure for goal in report.goals} <= set(report.figures)
     assert report.figures["growth_of_time"] > 0
+    assert report.figures["growth_of_time_before"] > 0
     assert all(value > 0 for value in report.figures.values())
     assert report.as_json()["seed"] == 2
 

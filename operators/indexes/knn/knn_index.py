@@ -44,7 +44,8 @@ class BallStructure(Protocol):
     """Finds the subscriptions whose balls objects fall into.
 
     Rows of slots are in the `QueryTable` it was made with, radii in the `NearestLists`. Whatever has a keyword in common and is
-    nearer than the radius must be found. More may be: distances, all keywords, lifetimes and sleep are looked at afterwards.
+    nearer than the radius must be found. More may be, as long as it has a keyword in common or wants none: distances, all
+    keywords, lifetimes and sleep are looked at afterwards.
     """
 
     def add(self, slots: Slots) -> None:

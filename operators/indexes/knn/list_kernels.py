@@ -1,7 +1,8 @@
 """Kernels of the lists of nearest objects. `operators.indexes.knn.nearest_lists` says what they are; this is the layout.
 
 radius      float64 by slot: what is not nearer cannot enter
-heads       int32 rows by slot: where the list's block of entries begins; its length, k and the class of its block, packed
+heads       int32 rows by slot: where the list's block of entries begins; its length, k, the class of its block, and whether
+            all of several keywords are wanted, packed
 entries     far (float64) and row (int32) in blocks, nearest first, of equal ones the smaller `seq` first
 free        int32 by class of blocks: the first free one, which has the next in its first row
 state       int64: see the constants
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
-from operators.indexes.core.query_table import ANY, ASLEEP, DEAD
+from operators.indexes.core.query_table import ANY, ASLEEP
 from operators.indexes.knn.blocks import EXACT, class_of, room_of
 from streams.kernel import kernel
 
@@ -33,6 +34,9 @@ STATE_SIZE = 4
 #: Length and k have so many bits each in a head; the class of the block is above them.
 BITS = 10
 LENGTH = (1 << BITS) - 1
+#: The class has so many bits; above them one tells that all of several keywords are wanted.
+CLASS_BITS = 6
+_CLASS, SEVERAL = (1 << CLASS_BITS) - 1, 1 << (2 * BITS + CLASS_BITS)
 
 #: Pairs that go through the stages together, and lists that are asked for ahead of time.
 TOGETHER = 32
@@ -63,12 +67,15 @@ def _give_block(start: Int, block_class: Int, row: Slots, free: Slots) -> None:
 
 
 @kernel
-def open_lists(slots: Slots, wanted: Slots, radius: Floats, heads: Slots) -> None:
+def open_lists(slots: Slots, wanted: Slots, traits: Bytes, kw: Slots, radius: Floats, heads: Slots) -> None:
     """Begin empty lists, which take no entries before the first object comes."""
     for i in range(slots.shape[0]):
-        radius[slots[i]] = np.inf
-        heads[slots[i], 0] = 0
-        heads[slots[i], 1] = wanted[i] << BITS
+        slot = slots[i]
+        radius[slot] = np.inf
+        heads[slot, 0] = 0
+        heads[slot, 1] = wanted[i] << BITS
+        if traits[slot] & ANY == 0 and kw[slot, 1] >= 0:
+            heads[slot, 1] |= SEVERAL
 
 
 @kernel
@@ -76,7 +83,7 @@ def close(slots: Slots, heads: Slots, row: Slots, free: Slots) -> None:
     """Give back the entries of lists."""
     for i in range(slots.shape[0]):
         packed = np.int64(heads[slots[i], 1])
-        _give_block(heads[slots[i], 0], packed >> (2 * BITS), row, free)
+        _give_block(heads[slots[i], 0], (packed >> (2 * BITS)) & _CLASS, row, free)
         heads[slots[i], 1] = 0
 
 
@@ -96,7 +103,7 @@ def _enter(
         place -= 1
     if place == most or (place > 0 and far[base + place - 1] == distance and seq[row[base + place - 1]] == number):
         return 0
-    block_class = packed >> (2 * BITS)
+    block_class = (packed >> (2 * BITS)) & _CLASS
     if filled == most:
         filled -= 1
     else:
@@ -116,7 +123,7 @@ def _enter(
         row[e] = row[e - 1]
     far[base + place] = distance
     row[base + place] = object_row
-    heads[slot, 1] = (block_class << (2 * BITS)) | (most << BITS) | (filled + 1)
+    heads[slot, 1] = (packed & SEVERAL) | (block_class << (2 * BITS)) | (most << BITS) | (filled + 1)
     if filled + 1 == most:
         radius[slot] = min(radius[slot], far[base + filled])
     return 1
@@ -124,11 +131,7 @@ def _enter(
 
 @kernel
 def _has_all(slot: Int, kw: Slots, pool: Slots, stamp: Slots, serial: Int) -> bool:
-    if kw[slot, 0] == 0:
-        return True
-    if stamp[kw[slot, 0]] != serial:
-        return False
-    if kw[slot, 1] >= 0 and stamp[kw[slot, 1]] != serial:
+    if stamp[kw[slot, 0]] != serial or stamp[kw[slot, 1]] != serial:
         return False
     if kw[slot, 2] >= 0:
         return bool(stamp[kw[slot, 2]] == serial)
@@ -142,8 +145,8 @@ def _has_all(slot: Int, kw: Slots, pool: Slots, stamp: Slots, serial: Int) -> bo
 
 @kernel
 def _settle(
-    first: Int, off: Ints, slots: Slots, given: Floats, x: Floats, y: Floats, number: Ints, word_off: Ints, words: Slots,
-    stamp: Slots, traits: Bytes, shape: Floats, kw: Slots, pool: Slots, radius: Floats, heads: Slots, far: Floats,
+    first: Int, sleepers: bool, off: Ints, slots: Slots, given: Floats, x: Floats, y: Floats, number: Ints, word_off: Ints,
+    words: Slots, stamp: Slots, traits: Bytes, shape: Floats, kw: Slots, pool: Slots, radius: Floats, heads: Slots, far: Floats,
     row: Slots, free: Slots, seq: Ints, row_of: Slots, changed: Slots, state: Ints, done: Ints,
 ) -> bool:  # fmt: skip
     """Enter objects into the lists of slots whose ball they may be in; return whether all are done.
@@ -163,7 +166,8 @@ def _settle(
             slot = np.int64(slots[p])
             prefetch(radius, slot)
             prefetch(heads, 2 * slot)
-            prefetch(traits, slot)
+            if sleepers:
+                prefetch(traits, slot)
             if given.shape[0] == 0:
                 prefetch(shape, 2 * slot)
         j = i
@@ -182,16 +186,16 @@ def _settle(
                     prefetch(far, e)
                 prefetch(row, start)
                 prefetch(row, start + length)
-                if traits[slot] & ANY == 0:
+                if heads[slot, 1] & SEVERAL != 0:
                     prefetch(kw, 3 * slot)
         for p in range(base, stop):
             while off[i + 1] <= p:
                 i += 1
             slot, o = np.int64(slots[p]), first + i
             distance = distances[p - base]
-            if not distance < radius[slot] or traits[slot] & (ASLEEP | DEAD) != 0:
+            if not distance < radius[slot] or (sleepers and traits[slot] & ASLEEP != 0):
                 continue
-            if traits[slot] & ANY == 0:
+            if heads[slot, 1] & SEVERAL != 0:
                 if stamped != i:
                     state[SERIAL] += 1
                     serial = np.int32(state[SERIAL])

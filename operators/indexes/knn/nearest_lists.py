@@ -64,7 +64,7 @@ class NearestLists:
         room = len(self._table.traits)
         if room > len(self.radius):
             self.radius, self._heads = grown(self.radius, room), grown(self._heads, room)
-        kernels.open_lists(slots, k, self.radius, self._heads)
+        kernels.open_lists(slots, k, self._table.traits, self._table.kw, self.radius, self._heads)
 
     def close(self, slots: Slots) -> None:
         """Forget lists."""
@@ -94,7 +94,7 @@ class NearestLists:
         done = np.zeros(3, np.int64)
         table = self._table
         while not kernels.settle(
-            first, off, slots, _NO_DISTANCES if far is None else far, objects.x, objects.y, seq,
+            first, table.sleeping > 0, off, slots, _NO_DISTANCES if far is None else far, objects.x, objects.y, seq,
             objects.word_off, objects.words, self._stamp, table.traits, table.shape, table.kw, table.pool, *self._lists,
             row_of, changed, self._state, done,
         ):  # fmt: skip

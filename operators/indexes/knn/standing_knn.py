@@ -107,7 +107,7 @@ class StandingKnn(StandingQueries):
         slots = np.concatenate(changed)
         cost = self._cost
         self._cost = Cost(cost.objects + len(objects), cost.candidates + examined, cost.matches + len(slots))
-        return np.sort(self._table.roster.numbers_of(distinct(slots)))
+        return distinct(self._table.roster.numbers_of(slots))
 
     def _probe(self, objects: ObjectBatch) -> Probe:
         x, y = plain(objects.x, np.float64), plain(objects.y, np.float64)
@@ -134,7 +134,7 @@ class StandingKnn(StandingQueries):
 
     def results(self, numbers: Ints) -> RankedBatch:
         """Return the lists of queries that are held, in this order."""
-        slots = self._slots(numbers)
+        slots = self.slots(numbers)
         off, seq, ids, far = self._lists.items(slots)
         count = len(slots)
         return RankedBatch(
@@ -142,28 +142,22 @@ class StandingKnn(StandingQueries):
             k=self._lists.lengths(slots), instant=np.zeros(count, np.bool_), off=off, seq=seq, ids=ids, value=far,
         )  # fmt: skip
 
-    def _slots(self, numbers: Ints) -> Slots:
-        slots = self._table.roster.find(plain(numbers, np.int64))
-        if len(slots) and slots.min() < 0:
-            raise InputError(f"query {numbers[int(slots.argmin())]} is not held; ask `holds` first")
-        return slots
-
     def adopt(self, results: RankedBatch) -> None:
         """Add what others know of the lists of queries that are held."""
         if not len(results):
             return
-        slots = self._slots(results.number)
+        slots = self.slots(results.number)
         self._lists.merge(slots, plain(results.off, np.int32), results.seq, results.ids, results.value)
         self._structure.shrink(slots)
 
     def bounds(self, numbers: Ints) -> Floats:
         """Return the radius of each query's ball; NaN where it has no end."""
-        radius = self._lists.radius[self._slots(numbers)]
+        radius = self._lists.radius[self.slots(numbers)]
         return np.where(np.isinf(radius), np.nan, radius)
 
     def bind(self, numbers: Ints, bounds: Floats) -> None:
         """Use the radii of others for queries whose lists are still to come."""
-        slots = self._slots(numbers)
+        slots = self.slots(numbers)
         self._lists.bind(slots, plain(bounds, np.float64))
         self._structure.shrink(slots)
 
