@@ -2,18 +2,21 @@
 
 Places and words are those of `synthetic_stream`. A subscription is at the place of an object and wants any of up to five of its
 words; k is drawn from 1 to k_max. Subscriptions are registered first; O_init comes next, so that balls are as large as the
-paper's when time-stamps begin: a thousand objects, a hundred registrations and as many ends in each.
+paper's when time-stamps begin: a thousand objects, a hundred registrations and as many ends in each. O_init is one instant:
+lists are sent once it has passed, not while every object of it changes most of them.
 """
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from benchmarks.synthetic_stream import drawn_queries, drawn_subscriptions, synthetic_objects
 from operators import Emitter, Epoch, Inputs, Spout, TaskContext
-from streams.batches import OP_UNREGISTER, ObjectBatch, QueryBatch, batch_fields
+from operators.evaluation.handover import BOUND_FIELDS
+from partitioners.plans.assignment_plan import AssignmentPlan
+from streams.batches import OP_UNREGISTER, ObjectBatch, QueryBatch, TupleBatch, batch_fields
 from streams.columns import Ids
 from streams.geometry import Rect
 from streams.injection import Injection, inject_objects
@@ -27,6 +30,10 @@ SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 REGISTERED, INITIAL = 100_000, 10_000
 #: Rows that are made at a time.
 BLOCK = 500_000
+#: Epochs that bounds are under way.
+FEEDBACK = 2
+#: Bounds are a little larger than balls: an object at the edge is part of the answer.
+ROOM = 1e-9
 #: Streams of the seed: objects of O_init, those that subscriptions are drawn from, and those of the time-stamps.
 _INITIAL, _DRAWN, _LATER = 0, 1000, 2000
 
@@ -39,6 +46,8 @@ class DkmStream:
         hot_from: from this time-stamp on, objects are condensed towards the centre; -1: never.
         factor: what is left then of the distance to the centre.
         apart: registrations, ends and objects of a time-stamp come in an epoch each, in this order.
+        bound: evaluators are sent what the balls of the first subscriptions will be at the end of O_init, so that lists are
+            filled with what stays in them; else each is changed some forty times meanwhile. The lists are the same.
     """
 
     subscriptions: int = 100_000
@@ -50,6 +59,7 @@ class DkmStream:
     hot_from: int = -1
     factor: float = 0.4
     apart: bool = False
+    bound: bool = False
     seed: int = 1
 
     @property
@@ -60,29 +70,41 @@ class DkmStream:
     @property
     def begin(self) -> int:
         """The epoch of the first time-stamp."""
-        return self.registering + -(-self.initial // INITIAL)
+        return self.opening + -(-self.initial // INITIAL)
+
+    @property
+    def opening(self) -> int:
+        """The epoch of the first object: bounds arrive later than they are sent."""
+        return self.registering + (FEEDBACK if self.bound else 0)
 
 
-def _made(stream: DkmStream, count: int, first: int, drawn_from: int) -> QueryBatch:
+@lru_cache(maxsize=2)
+def _block(size: int, first: int, drawn_from: int, most_k: int, seed: int) -> QueryBatch:
     """Return subscriptions, numbered from `first` on."""
+    objects = synthetic_objects(size, seed, drawn_from)
+    return drawn_subscriptions(objects, size, seed, first, most_words=5, most_k=most_k)
+
+
+def _made(stream: DkmStream, start: int, stop: int, first: int, count: int, drawn_from: int) -> QueryBatch:
+    """Return the subscriptions from `start` up to `stop` of `count` that are numbered from `first` on."""
     parts = []
-    for start in range(0, count, BLOCK):
-        size = min(BLOCK, count - start)
-        objects = synthetic_objects(size, stream.seed, drawn_from + start // BLOCK)
-        parts.append(drawn_subscriptions(objects, size, stream.seed, first + start, most_words=5, most_k=stream.most_k))
+    for block in range(start // BLOCK, -(-stop // BLOCK)):
+        begin = block * BLOCK
+        size = min(BLOCK, count - begin)
+        made = _block(size, first + begin, drawn_from + block, stream.most_k, stream.seed)
+        parts.append(made.slice(max(start - begin, 0), min(stop - begin, size)))
     return QueryBatch.concat(parts)
 
 
-@lru_cache(maxsize=1)
-def subscriptions(stream: DkmStream) -> QueryBatch:
-    """Return the subscriptions that are there from the beginning."""
-    return _made(stream, stream.subscriptions, 0, _DRAWN)
+def subscriptions(stream: DkmStream, start: int, stop: int) -> QueryBatch:
+    """Return some of the subscriptions that are there from the beginning: ten million at once are more than a gigabyte."""
+    return _made(stream, start, min(stop, stream.subscriptions), 0, stream.subscriptions, _DRAWN)
 
 
 @lru_cache(maxsize=1)
-def initial_objects(stream: DkmStream) -> ObjectBatch:
+def initial_objects(count: int, seed: int) -> ObjectBatch:
     """Return O_init."""
-    return synthetic_objects(stream.initial, stream.seed, _INITIAL)
+    return synthetic_objects(count, seed, _INITIAL)
 
 
 def _ends(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], first: int, ts: int) -> QueryBatch:
@@ -104,7 +126,10 @@ class DkmSpout(Spout):
         stream: what to make.
     """
 
-    outputs: ClassVar = {"objects": batch_fields(ObjectBatch), "queries": batch_fields(QueryBatch)}
+    outputs: ClassVar = {
+        "objects": batch_fields(ObjectBatch), "queries": batch_fields(QueryBatch), "bounds": BOUND_FIELDS
+    }  # fmt: skip
+    addressed: ClassVar = frozenset({"bounds"})
     timed: ClassVar = True
 
     stream: DkmStream
@@ -120,7 +145,8 @@ class DkmSpout(Spout):
             condensed, _ = inject_objects(later, later.seq, np.ones(len(later), np.bool_), [condense], SPACE, Encoder())
             later = replace(later, x=np.where(hot, condensed.x, later.x), y=np.where(hot, condensed.y, later.y))
         self._later = later
-        self._new = _made(stream, max(stream.stamps * stream.changes, 1), stream.subscriptions, _LATER + 1)
+        new = max(stream.stamps * stream.changes, 1)
+        self._new = _made(stream, 0, new, stream.subscriptions, new, _LATER + 1)
         random = np.random.default_rng([stream.seed, 3])
         count = min(stream.stamps * stream.changes, stream.subscriptions)
         self._ended = random.permutation(stream.subscriptions)[:count]
@@ -130,11 +156,18 @@ class DkmSpout(Spout):
         stream, number = self.stream, epoch.number
         emit.watermark = number + 1
         if number < stream.registering:
-            self._emit(subscriptions(stream).slice(number * REGISTERED, (number + 1) * REGISTERED), number, emit)
+            queries = subscriptions(stream, number * REGISTERED, (number + 1) * REGISTERED)
+            self._emit(queries, number, emit)
+            if stream.bound:
+                self._emit_bounds(queries, emit)
+            return True
+        if number < stream.opening:
             return True
         if number < stream.begin:
-            start = (number - stream.registering) * INITIAL
-            self._emit(initial_objects(stream).slice(start, start + INITIAL), number, emit, start)
+            emit.watermark = stream.opening + (number == stream.begin - 1)
+            start = (number - stream.opening) * INITIAL
+            objects = initial_objects(stream.initial, stream.seed).slice(start, start + INITIAL)
+            self._emit(objects, stream.opening, emit, start)
             return True
         stamp, part = divmod(number - stream.begin, 3) if stream.apart else (number - stream.begin, -1)
         if stamp >= stream.stamps or epoch.final:
@@ -151,6 +184,15 @@ class DkmSpout(Spout):
             start = stamp * stream.objects
             self._emit(self._later.slice(start, start + stream.objects), number, emit, stream.initial + start)
         return True
+
+    def _emit_bounds(self, queries: QueryBatch, emit: Emitter) -> None:
+        """Send all evaluators the radii of balls among O_init, which the plan has an index of; NaN where there is none."""
+        plan = cast(AssignmentPlan, self._context.plan)
+        x, y = queries.shape[:, 0].copy(), queries.shape[:, 1].copy()
+        radius = plan.initial.kth_distances(x, y, queries.kw_off, queries.kw, queries.k, queries.match_any)
+        bound = np.where(np.isinf(radius), np.nan, radius * (1.0 + ROOM) + ROOM * ROOM)
+        for worker in range(plan.workers):
+            emit.direct(worker, TupleBatch(BOUND_FIELDS, (queries.number, bound)), "bounds")
 
     def _emit(self, batch: ObjectBatch | QueryBatch, ts: int, emit: Emitter, seq: int = 0) -> None:
         now = np.full(len(batch), ts, np.int64)

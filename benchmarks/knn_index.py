@@ -5,6 +5,12 @@ is measured: the pyramid takes these, and its lists are handed to the others. Th
 1,000 and in turns, each for as long as the clock allows. Times are CPU times of the thread, the median of the turns, because
 the machine is shared. Without `data` the stream is synthetic; with a file (columns id, ts, lon, lat, text) everything is
 drawn from its rows.
+
+Growth is that of the pyramid's time an object from one to eight times as many subscriptions. What an object costs depends on
+the lists that it changes, and these on how many objects each subscription has seen: eight times the subscriptions with the
+same objects behind them have eight times the changes, which no index can make fewer. So `growth_of_time` compares like with
+like: eight times the subscriptions that have seen eight times the objects, whose changes an object are as before. What the
+same subscriptions take after only as many objects as the smaller number has seen is `growth_of_time_before`.
 """
 
 import time
@@ -32,8 +38,8 @@ NAMES = ("pyramid", "grid-inverted", "inverted", "sea-cnn", "subsets")
 GROWTH = 8
 #: Subscriptions that are made at a time, lists that are handed over at a time.
 BLOCK, HANDED = 500_000, 1_000_000
-#: A stream of its own for objects that subscriptions are drawn from.
-DRAWN = 1_000
+#: Streams of their own for objects that subscriptions are drawn from, and for those that only growth takes.
+DRAWN, GROWN = 1_000, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +89,9 @@ def run(options: Options) -> Report:
     count = len(work.subscriptions)
     rows = [_row(f"{name}, {count:,}", one) for name, one in measured.items()]
     if options.data is None and options.queries is None and not options.quick:
-        grown = _grown(sizes, options.seed)
+        before_s, grown = _grown(sizes, options.seed)
         figures["growth_of_time"] = grown.take_s / measured["pyramid"].take_s
+        figures["growth_of_time_before"] = before_s / measured["pyramid"].take_s
         rows.append(_row(f"pyramid, {GROWTH * count:,}", grown))
     seen = sum(map(len, work.seen))
     return Report(
@@ -197,7 +204,7 @@ class _Turns:
         objects = sum(map(len, self._batches[first : len(self.changes)]))
         self.seconds.append((time.thread_time() - start) / objects)
 
-    def summary(self, insert_s: float) -> Measured:
+    def measured(self, insert_s: float) -> Measured:
         """Return all figures; a twentieth of the subscriptions is deleted for them."""
         index, cost, size, count = self.index, self.index.cost(), self.index.nbytes, len(self.index)
         gone = np.random.default_rng(count).permutation(index.numbers())[: max(count // 20, 1)]
@@ -225,7 +232,7 @@ def _measure(work: _Workload, sizes: _Sizes) -> dict[str, Measured]:
         for one in runs.values():
             one.take(sizes.seconds, 1 / sizes.turns)
     _agree({name: one.changes for name, one in runs.items()})
-    return {name: one.summary(filled[name][1]) for name, one in runs.items()}
+    return {name: one.measured(filled[name][1]) for name, one in runs.items()}
 
 
 def _agree(changes: dict[str, list[int]]) -> None:
@@ -237,15 +244,34 @@ def _agree(changes: dict[str, list[int]]) -> None:
                 raise RunError(f"batch {batch} changed {found} lists of '{name}', but {expected} of another index")
 
 
-def _grown(sizes: _Sizes, seed: int) -> Measured:
+def _grown(sizes: _Sizes, seed: int) -> tuple[float, Measured]:
+    """Measure more subscriptions: seconds an object when they have seen as many objects as fewer have, and all with more."""
     work = _synthetic(replace(sizes, subscriptions=GROWTH * sizes.subscriptions), seed)
     index, insert_s = _filled("pyramid", work)
     for batch in work.seen:
         index.take(batch)
-    turns = _Turns(index, work.later)
+    before = _turned(index, work.later, sizes)
+    seen = sizes.seen + sizes.objects
+    for stream in range(GROWN + 1, GROWN + GROWTH):
+        for batch in _later(synthetic_objects(sizes.seen, seed, stream), seen):
+            index.take(batch)
+        seen += sizes.seen
+    after = _turned(index, _later(synthetic_objects(sizes.objects, seed, GROWN), seen), sizes)
+    return float(np.median(before.seconds)), after.measured(insert_s)
+
+
+def _later(objects: ObjectBatch, seen: int) -> list[ObjectBatch]:
+    """Return objects as batches that come after so many others."""
+    seq = objects.seq + seen
+    objects = replace(objects, seq=seq, ts=seq, ids=Ids("int", seq))
+    return [objects.slice(at, min(at + BATCH, len(objects))) for at in range(0, len(objects), BATCH)]
+
+
+def _turned(index: StandingKnn, batches: Sequence[ObjectBatch], sizes: _Sizes) -> _Turns:
+    turns = _Turns(index, batches)
     for _ in range(sizes.turns):
         turns.take(sizes.seconds, 1 / sizes.turns)
-    return turns.summary(insert_s)
+    return turns
 
 
 # --- reporting --------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ PLAN = HashPlan(SPACE, 3)
 
 
 def view(costs, *, answers=None, state=None, plan=PLAN, **given):
-    reports = [CostReport(worker, plan.version, cost, 1) for worker, cost in enumerate(costs)]
+    reports = [CostReport(worker, plan.version, cost) for worker, cost in enumerate(costs)]
     return View(plan, reports, DkmSettings(**given), answers or {}, state)
 
 
@@ -90,7 +90,7 @@ def test_evaluators_name_dear_queries_in_the_unit_of_what_they_reported():
 
     core = Core()
     reporter = make_reporter(StatisticsRequest("weighed"), 1, core)
-    assert STATISTICS["weighed"].read(reporter.report(PLAN)) == [CostReport(1, 1, 40, 3)]
+    assert STATISTICS["weighed"].read(reporter.report(PLAN)) == [CostReport(1, 1, 40)]
     numbers, costs = reporter.answer(PLAN, [300.0, 800.0, 10])
     assert (sorted(numbers.tolist()), sorted(costs.tolist())) == ([7, 8], [100.0, 200.0])
     core.found = (np.empty(0, np.int64), np.empty(0))
