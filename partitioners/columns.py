@@ -22,6 +22,7 @@ __all__ = [
     "Points",
     "Regions",
     "Workers",
+    "all_to",
     "check_csr",
     "check_range",
     "column",
@@ -39,6 +40,11 @@ Csr = tuple[Offsets, Workers]
 
 #: Compiles a kernel with the options that all of this package share.
 kernel: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(cache=True, nogil=True)
+
+
+def all_to(worker: int, rows: int) -> Csr:
+    """Return routes that lead every row to one worker."""
+    return np.arange(rows + 1, dtype=np.int32), np.full(rows, worker, np.int32)
 
 
 def column(values: ArrayLike, dtype: type[np.generic], ndim: int = 1) -> NDArray[Any]:

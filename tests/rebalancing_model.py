@@ -6,9 +6,9 @@ import numpy as np
 
 from operators.balancing.tornado import BorderShift, SplitMerge, SplitOff, apply, decide, shift_position
 from operators.balancing.tornado.cells import decide_centralised
+from operators.balancing.tornado.partition_loads import load_of_partition
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.random_moves import decide_at_random
-from operators.balancing.tornado.summaries import summarize
 from operators.balancing.tornado.tornado_paper import decide_as_paper
 from operators.indexes import Load
 from partitioners import FineGrid, GridPlan
@@ -64,9 +64,9 @@ class Field:
         """Return the cost of each worker with a partition."""
         return {worker: self.cost_of(box) for worker, box in Partitions.of(plan).boxes.items()}
 
-    def summaries(self, plan, knots=16):
+    def loads(self, plan, knots=16):
         boxes = Partitions.of(plan).boxes
-        return [summarize(self.load(boxes[worker]), plan, worker, knots) for worker in sorted(boxes)]
+        return [load_of_partition(self.load(boxes[worker]), plan, worker, knots) for worker in sorted(boxes)]
 
 
 def random_field(random, rows, columns, queries=20, most=9):
@@ -91,7 +91,7 @@ def random_plan(seed, columns, rows, workers, operations):
 
 def next_plan(field, plan, name, settings):
     """Decide once on what is counted under a plan; return the operations and the plan after them."""
-    operations = OPERATIONS[name](field.summaries(plan, settings.knots), plan, settings)
+    operations = OPERATIONS[name](field.loads(plan, settings.knots), plan, settings)
     boxes, costs = Partitions.of(plan).boxes, field.costs(plan)
     asked = [o for o in operations if isinstance(o, BorderShift) and o.position is None]
     positions = {

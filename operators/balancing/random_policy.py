@@ -43,7 +43,8 @@ def _decide(view: View) -> tuple[Decision, None]:
     if isinstance(plan, GridPlan) and not_by_borders(plan) is None and rng.random() >= settings.units:
         operations = decide_at_random(plan, settings.seed, settings.operations)
         new = apply(plan, operations)
-        return (Change(new, steps_of(operations)) if moves(plan, new) else None), None
+        if moves(plan, new):  # otherwise they undo each other, and would in every later round
+            return Change(new, steps_of(operations)), None
     changed = random_change(plan, rng)
     return (None if changed is None else Change(changed, (Step("random", frozenset()),))), None
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from operators.balancing.dkm.policy import DKM
+from operators.balancing.dskype.policy import DSKYPE
 from operators.balancing.policy import Decision, NoSettings, Policy, View
 from operators.balancing.random_policy import RANDOM
 from operators.balancing.statistics import STATISTICS
@@ -22,6 +23,7 @@ def _nothing(_view: View) -> tuple[Decision, None]:
 _ALL = (
     *TORNADO_POLICIES,
     DKM,
+    DSKYPE,
     RANDOM,
     Policy("none", "never changes the plan", "costs", NoSettings, _nothing),
 )

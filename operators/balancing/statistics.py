@@ -5,28 +5,33 @@ A policy names the kind that it decides by. The evaluators learn which one from 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from operators.balancing.dkm.selection import fewest
+from operators.balancing.dskype.unit_costs import unit_costs
 from operators.balancing.tornado.cells import CellStatistics
+from operators.balancing.tornado.partition_loads import load_of_partition
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.shift_positions import shift_position
-from operators.balancing.tornado.summaries import summarize
 from operators.balancing.tornado.wire import (
     cells_from_batch,
     cells_to_batch,
-    summaries_from_batch,
-    summaries_to_batch,
+    loads_from_batch,
+    loads_to_batch,
 )
 from operators.indexes import Cost, Load
 from partitioners.columns import Floats, Ints
+from partitioners.costs.statistics import thinned
 from partitioners.grids.adjacency import Side
+from partitioners.plans.divisible import Divisible
 from partitioners.plans.grid_plan import GridPlan
+from partitioners.plans.meeting import regions_of
 from partitioners.plans.plan import Plan
-from streams.batches import TupleBatch
+from streams.batches import QueryBatch, TupleBatch
 from streams.errors import InputError
+from streams.geometry import Metric
 
 __all__ = [
     "COSTS_FIELDS",
@@ -38,7 +43,10 @@ __all__ = [
     "make_reporter",
 ]
 
-COSTS_FIELDS = ("worker", "version", "cost", "queries")
+#: Queries without work that are looked at for how many a unit has; of more, so many are taken for all.
+_COUNTED = 65_536
+
+COSTS_FIELDS = ("worker", "version", "cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,9 @@ class Counted(Protocol):
 
     def numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Return the numbers of the queries held."""
+
+    def queries(self, numbers: Ints) -> QueryBatch:
+        """Return those of these queries that are held, in this order."""
 
     def cost(self) -> Cost:
         """Return the work done since it was reset."""
@@ -83,24 +94,22 @@ class LoadReporter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """The work of one evaluator under one plan: candidates examined, and queries held."""
+    """The work of one evaluator under one plan: candidates examined."""
 
     worker: int
     version: int
     cost: int
-    queries: int
 
 
 class CostReporter:
     """Reports one number for the work, for any core and any plan."""
 
-    def __init__(self, worker: int, core: Counted, _options: Mapping[str, Any]) -> None:
-        self._worker, self._core = worker, core
+    def __init__(self, worker: int, core: Counted, _options: Mapping[str, Any], metric: Metric) -> None:
+        self._worker, self._core, self._metric = worker, core, metric
 
     def report(self, plan: Plan) -> TupleBatch:
         """Return what was examined since the last report."""
-        row = (self._worker, plan.version, self._core.cost().candidates, len(self._core.numbers()))
-        return TupleBatch.of(COSTS_FIELDS, [row])
+        return TupleBatch.of(COSTS_FIELDS, [(self._worker, plan.version, self._core.cost().candidates)])
 
     def answer(self, _plan: Plan, _question: Any) -> Any:
         """Have nothing to say."""
@@ -139,13 +148,32 @@ class WeighedReporter(CostReporter):
         return [numbers[chosen], costs[chosen]]
 
 
+class UnitReporter(CostReporter):
+    """Reports one number for the work, and says what each unit of the plan has of it."""
+
+    def answer(self, plan: Plan, question: Any) -> list[Any]:
+        """Return `UnitCosts` of this worker; the question is the worker's cost, which recent work is scaled to."""
+        numbers, weights = self._core.weights()
+        idle = np.setdiff1d(self._core.numbers(), numbers)
+        some = thinned(len(idle), _COUNTED)
+        queries = self._core.queries(np.concatenate([numbers, idle[some]]))
+        cost = np.concatenate([weights * (question / max(weights.sum(), 1e-9)), np.zeros(len(some))])
+        count = np.append(np.ones(len(numbers)), np.full(len(some), len(idle) / max(len(some), 1)))
+        divisible = cast(Divisible, plan)
+        regions = regions_of(plan, queries, self._metric)
+        cell = divisible.grid.cells_of(regions.at_x, regions.at_y)
+        return unit_costs(divisible, self._worker, divisible.filed(regions), cell, cost, count).answer()
+
+
 class TornadoReporter:
-    """Reports the load of a partition (Tornado, section 4.3) as a summary, or that of all its cells.
+    """Reports the load of a partition (Tornado, section 4.3) in a few numbers, or that of all its cells.
 
     It also chooses where a border is to be cut, from the load that the balancer has decided upon.
     """
 
-    def __init__(self, worker: int, core: Counted, options: Mapping[str, Any], *, by_cell: bool = False) -> None:
+    def __init__(
+        self, worker: int, core: Counted, options: Mapping[str, Any], _metric: Metric, *, by_cell: bool = False
+    ) -> None:
         self._worker, self._core, self._knots, self._by_cell = worker, core, options.get("knots", 0), by_cell
         self._load = core.load()
 
@@ -157,7 +185,7 @@ class TornadoReporter:
             return None
         if self._by_cell:
             return cells_to_batch([CellStatistics.of_load(self._load, plan, self._worker)])
-        return summaries_to_batch([summarize(self._load, plan, self._worker, self._knots)])
+        return loads_to_batch([load_of_partition(self._load, plan, self._worker, self._knots)])
 
     def answer(self, plan: Plan, question: Any) -> int | None:
         """Return where to cut for a shift to one side, given the neighbour's cost."""
@@ -174,8 +202,8 @@ class TornadoReporter:
         self._load = Load(**state)
 
 
-def _cell_reporter(worker: int, core: Counted, options: Mapping[str, Any]) -> TornadoReporter:
-    return TornadoReporter(worker, core, options, by_cell=True)
+def _cell_reporter(worker: int, core: Counted, options: Mapping[str, Any], metric: Metric) -> TornadoReporter:
+    return TornadoReporter(worker, core, options, metric, by_cell=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +218,7 @@ class StatisticsKind:
     """
 
     name: str
-    reporter: Callable[[int, Counted, Mapping[str, Any]], LoadReporter]
+    reporter: Callable[[int, Counted, Mapping[str, Any], Metric], LoadReporter]
     read: Callable[[TupleBatch], Sequence[Any]]
     by_place: bool = False
     by_query: bool = False
@@ -210,13 +238,16 @@ STATISTICS: Mapping[str, StatisticsKind] = {
     for kind in (
         StatisticsKind("costs", CostReporter, costs_from_batch),
         StatisticsKind("weighed", WeighedReporter, costs_from_batch, by_query=True),
-        StatisticsKind("summaries", TornadoReporter, summaries_from_batch, by_place=True),
+        StatisticsKind("units", UnitReporter, costs_from_batch, by_query=True),
+        StatisticsKind("partitions", TornadoReporter, loads_from_batch, by_place=True),
         StatisticsKind("cells", _cell_reporter, cells_from_batch, by_place=True),
     )
 }
 
 
-def make_reporter(request: StatisticsRequest | None, worker: int, core: Counted) -> LoadReporter:
+def make_reporter(
+    request: StatisticsRequest | None, worker: int, core: Counted, metric: Metric = "euclidean"
+) -> LoadReporter:
     """Return the reporter that a balancer asks for."""
     asked = request or StatisticsRequest("costs")
-    return STATISTICS[asked.kind].reporter(worker, core, asked.options)
+    return STATISTICS[asked.kind].reporter(worker, core, asked.options, metric)

@@ -1,6 +1,5 @@
 """The distribution mechanisms of DSkype (Section 7.3) and its two hybrids (Section 8.2), as plans."""
 
-import math
 from itertools import pairwise
 from typing import Any
 
@@ -34,7 +33,6 @@ __all__ = [
 #: Objects that are compared with each subscription for an estimate of its kth score, and pairs held at a time.
 _SCORED_OBJECTS = 2_000
 _SCORED_PAIRS = 4_000_000
-_HYBRID_CELLS = 1 << 22
 
 
 def location_plan(statistics: Statistics, workers: int) -> GridPlan:
@@ -43,12 +41,12 @@ def location_plan(statistics: Statistics, workers: int) -> GridPlan:
     return GridPlan.of_boxes(statistics.grid, boxes, np.arange(len(boxes)), workers, costs, anchored=True)
 
 
-def keyword_plan(statistics: Statistics, workers: int) -> GridPlan:
+def keyword_plan(statistics: Statistics, workers: int) -> KeywordFirstPlan:
     """Build the keyword-based method: Algorithm 4 over all keywords of subscriptions."""
     return _ranges_plan(statistics, (statistics.queries.kw_off, statistics.queries.kw), workers)
 
 
-def prefix_plan(statistics: Statistics, workers: int) -> GridPlan:
+def prefix_plan(statistics: Statistics, workers: int) -> KeywordFirstPlan:
     """Build the prefix-based method: Algorithm 4 over loose prefixes.
 
     A router passes `loose_prefixes` of its subscriptions instead of all their keywords.
@@ -56,13 +54,26 @@ def prefix_plan(statistics: Statistics, workers: int) -> GridPlan:
     return _ranges_plan(statistics, subscription_prefixes(statistics), workers)
 
 
-def _ranges_plan(statistics: Statistics, filed: Ragged, workers: int) -> GridPlan:
-    grid = FineGrid(statistics.space, 1, 1)
+def _ranges_plan(statistics: Statistics, filed: Ragged, workers: int) -> KeywordFirstPlan:
+    """Give each range of keywords one box: so a word that is too hot for one worker can be cut by place."""
     ranking, messages = _ranked(statistics)
     starts, costs = keyword_partition(ranking.ranks(filed), messages, ranking.size, workers)
-    parts = ranking.parts(starts, np.arange(workers))
-    box = np.array([[0, 0, 0, 0]], np.int32)
-    return GridPlan.of_parts(grid, box, [parts], workers, np.append(costs, np.zeros(workers - len(costs))))
+    box = [[0, 0, statistics.grid.columns - 1, statistics.grid.rows - 1]]
+    costs = np.append(costs, np.zeros(workers - len(costs)))
+    everyone = [(np.array(box, np.int32), costs[[worker]], np.array([worker])) for worker in range(workers)]
+    return _keyword_first(statistics.grid, workers, ranking.parts(starts, np.arange(workers)), everyone)
+
+
+def _keyword_first(
+    grid: FineGrid, workers: int, ranges: KeywordParts, boxes: list[tuple[Boxes, Floats, Ints]]
+) -> KeywordFirstPlan:
+    """Make a plan of keyword ranges, and for each the boxes, their costs and their workers."""
+    cells, costs, owners = (np.concatenate(parts) for parts in zip(*boxes, strict=True))
+    return KeywordFirstPlan(
+        space=grid.space, workers=workers, columns=grid.columns, rows=grid.rows, range_start=ranges[0],
+        range_part=ranges[1], box_off=np.cumsum([0, *(len(one) for one, _, _ in boxes)]), boxes=cells,
+        box_worker=owners, cost=costs,
+    )  # fmt: skip
 
 
 def spatial_first_plan(statistics: Statistics, workers: int, *, boxes: int) -> GridPlan:
@@ -89,31 +100,15 @@ def keyword_first_plan(statistics: Statistics, workers: int, *, ranges: int) -> 
     prefixes = ranking.ranks(subscription_prefixes(statistics))
     o, q = statistics.objects, statistics.queries
     starts, _ = keyword_partition(prefixes, messages, ranking.size, ranges)
-    side = max(1, min(statistics.grid.columns, statistics.grid.rows, math.isqrt(_HYBRID_CELLS // len(starts))))
-    grid = FineGrid(statistics.space, side, side)
-    boxes, costs, owners, off = [], [], [], [0]
+    grid = statistics.grid
+    boxes = []
     for number, (low, high) in enumerate(pairwise([*starts.tolist(), ranking.size])):
         filed, told = _rows_within(prefixes, low, high), _rows_within(messages, low, high)
         cells, cost = spatial_partition(
             grid.counts(q.at_x[filed], q.at_y[filed]), grid.counts(o.x[told], o.y[told]), inner
         )
-        boxes.append(cells)
-        costs.append(cost)
-        owners.append(np.arange(len(cells)) + number * inner)
-        off.append(off[-1] + len(cells))
-    range_start, range_part, _ = ranking.parts(starts, np.arange(len(starts)))
-    return KeywordFirstPlan(
-        space=statistics.space,
-        workers=workers,
-        columns=side,
-        rows=side,
-        range_start=range_start,
-        range_part=range_part,
-        box_off=np.array(off, np.int32),
-        boxes=np.concatenate(boxes),
-        box_worker=np.concatenate(owners),
-        cost=np.concatenate(costs),
-    )
+        boxes.append((cells, cost, np.arange(len(cells)) + number * inner))
+    return _keyword_first(grid, workers, ranking.parts(starts, np.arange(len(starts))), boxes)
 
 
 def _inner(workers: int, outer: int, name: str) -> int:

@@ -44,7 +44,7 @@ class Partitioner:
     """
 
     name: str
-    summary: str
+    title: str
     build: Callable[..., Plan]
 
     def options(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from partitioners.costs.subscription_costs import (
 )
 from partitioners.plans.broadcast import assigned_or, everywhere, one_each, scrambled
 from partitioners.plans.plan import check_plan, plan_kind, successor
-from partitioners.plans.units import found_in, moved_numbers, moved_units
+from partitioners.plans.units import check_assigned, found_in, moved_numbers, moved_units
 from streams.errors import InputError, did_you_mean
 from streams.geometry import Rect
 
@@ -145,30 +145,28 @@ class AssignmentPlan:
 
     def with_units(self, units: ArrayLike, workers: ArrayLike) -> "AssignmentPlan":
         """Return the next plan, in which these units have these workers."""
-        assigned = moved_units(self.assigned, units, workers, self.workers)
-        return successor(self, assigned=assigned, load=self._moved_load(self.assigned, assigned, self.cost))
+        return self._reassigned(self.number, moved_units(self.assigned, units, workers, self.workers))
 
     def with_moved(self, numbers: ArrayLike, workers: ArrayLike) -> "AssignmentPlan":
         """Return the next plan, in which these subscriptions, known or not, have these workers.
 
         The plan does not know what those cost that it did not know; whoever registers them does.
         """
-        number, assigned = moved_numbers(self.number, self.assigned, numbers, workers, self.workers)
-        if len(number) == len(self.number):
-            return successor(self, assigned=assigned, load=self._moved_load(self.assigned, assigned, self.cost))
-        place = np.searchsorted(number, self.number)
-        cost = np.full(len(number), np.nan, np.float32)
-        cost[place] = self.cost
-        load = self._moved_load(self.assigned, assigned[place], self.cost)
-        return successor(self, number=number, assigned=assigned, cost=cost, load=load)
+        return self._reassigned(*moved_numbers(self.number, self.assigned, numbers, workers, self.workers))
 
-    def _moved_load(self, old: Workers, new: Workers, cost: Costs) -> Floats:
-        """Return C(w) after known subscriptions have moved."""
-        moved = np.flatnonzero(old != new)
-        weight = np.nan_to_num(cost[moved], nan=0.0).astype(np.float64)
-        gained = np.bincount(new[moved], weight, minlength=self.workers)
-        lost = np.bincount(old[moved], weight, minlength=self.workers)
-        return np.maximum(self.load + gained - lost, 0.0)
+    def _reassigned(self, number: Ints, assigned: Workers) -> "AssignmentPlan":
+        """Return the next plan, with C(w) as it is after known subscriptions have moved, and others have joined them."""
+        known, grown = assigned, {}
+        if len(number) > len(self.number):
+            place = np.searchsorted(number, self.number)
+            cost = np.full(len(number), np.nan, np.float32)
+            cost[place] = self.cost
+            known, grown = assigned[place], {"number": number, "cost": cost}
+        moved = np.flatnonzero(self.assigned != known)
+        weight = np.nan_to_num(self.cost[moved], nan=0.0).astype(np.float64)
+        gained = np.bincount(known[moved], weight, minlength=self.workers)
+        lost = np.bincount(self.assigned[moved], weight, minlength=self.workers)
+        return successor(self, assigned=assigned, load=np.maximum(self.load + gained - lost, 0.0), **grown)
 
     def known(self, numbers: Ints) -> tuple[Workers, Floats]:
         """Return the workers of subscriptions, -1 where the plan knows none, and their costs, NaN where it knows none."""
@@ -195,9 +193,7 @@ class AssignmentPlan:
             raise InputError(
                 f"an assignment by the unknown cost model '{self.model}'{near}; expected one of {COST_MODELS}"
             )
-        if len(self.assigned) != len(self.number) or (np.diff(self.number) <= 0).any():
-            raise InputError("an assignment needs one worker for each subscription, in ascending order of numbers")
-        check_range("assigned", self.assigned, 0, self.workers)
+        check_assigned(self.number, self.assigned, self.workers)
         if len(self.load) != self.workers or self.rects.shape[1] != 4:
             raise InputError(f"an assignment to {self.workers} workers has {len(self.load)} loads")
         if (

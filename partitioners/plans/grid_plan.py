@@ -6,7 +6,8 @@ method and the spatial-first hybrid (`anchored`: a subscription lives in the box
 boxes, because a top-k query has no border beyond which nothing counts).
 """
 
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field, fields
 from typing import ClassVar
 
 import numpy as np
@@ -29,15 +30,18 @@ from partitioners.grids.a_grid import AGrid
 from partitioners.grids.fine_grid import FineGrid
 from partitioners.grids.range_routing_kernels import workers_of_rows
 from partitioners.plans.broadcast import one_each
-from partitioners.plans.grid_routing import part_workers
+from partitioners.plans.divisible import NO_WORD, Cut, Divided, Filed, KeywordCuts, Room, filed_words
+from partitioners.plans.grid_routing import part_workers, parts_of_words
+from partitioners.plans.grid_units import GridUnits
 from partitioners.plans.plan import check_plan, plan_kind, successor
 from partitioners.plans.units import moved_units
+from streams.columns import csr_take
 from streams.errors import InputError
 from streams.geometry import Rect
 
 __all__ = ["GridPlan", "KeywordParts", "keyword_ranges"]
 
-#: How a box divides its keywords: first keywords of ranges, their parts (-1: by hash), and the workers of the parts.
+#: How a box divides its keywords: first keywords of ranges, their base parts (-1: by hash), and the workers of these.
 KeywordParts = tuple[Ints, Workers, Workers]
 
 
@@ -51,12 +55,14 @@ class GridPlan:
     Attributes:
         boxes: first column, first row, last column, last row of each box.
         part_off, part_worker: the parts of each box and their workers.
-        range_off, range_start, range_part: how a box of several parts divides keywords.
+        range_off, range_start, range_part: how a box of several parts divides keywords among its base parts.
         cost: the estimated cost of each part, for allocation and display.
+        part_base, part_start: how base parts are divided into parts (`partitioners.plans.divisible`); empty: not at all.
         anchored: whether queries stay in the box of their place and objects visit all boxes.
         in_order: whether workers ascend with boxes and are distinct, so that rows of boxes are rows of workers.
         numbered: whether box i is worker i's, as partitioners make plans: then there is nothing to look up.
         a_grid: the structure that points and ranges are routed with; a successor repaints what has changed.
+        base_off, base_first: the base parts of boxes, and the parts of base parts.
     """
 
     kind: ClassVar[str] = "grid"
@@ -73,9 +79,13 @@ class GridPlan:
     range_part: Workers
     cost: Floats
     anchored: bool = False
+    part_base: Workers = field(default_factory=lambda: np.empty(0, np.int32))
+    part_start: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     version: int = 1
     near: InitVar["GridPlan | None"] = None
     a_grid: AGrid = field(init=False, repr=False)
+    base_off: Offsets = field(init=False, repr=False)
+    base_first: Offsets = field(init=False, repr=False)
     in_order: bool = field(init=False, repr=False)
     numbered: bool = field(init=False, repr=False)
 
@@ -84,6 +94,11 @@ class GridPlan:
             self, boxes=(np.int32, 2), part_off=(np.int32, 1), part_worker=(np.int32, 1), range_off=(np.int32, 1)
         )
         own_columns(self, range_start=(np.int64, 1), range_part=(np.int32, 1), cost=(np.float64, 1))
+        if not len(self.part_base) and not len(self.part_start):
+            whole = KeywordCuts.none(np.diff(self.part_off))
+            object.__setattr__(self, "part_base", whole.base)
+            object.__setattr__(self, "part_start", whole.start)
+        own_columns(self, part_base=(np.int32, 1), part_start=(np.int64, 1))
         shared = near is not None and near.grid == self.grid
         a_grid = (
             near.a_grid.with_boxes(self.boxes) if near is not None and shared else AGrid.of_boxes(self.grid, self.boxes)
@@ -92,6 +107,10 @@ class GridPlan:
         object.__setattr__(self, "in_order", bool((np.diff(self.part_worker) > 0).all()))
         object.__setattr__(self, "numbered", np.array_equal(self.part_worker, np.arange(len(self.boxes))))
         self.check()
+        bases = KeywordCuts(self.part_base, self.part_start).firsts(self.part_off)
+        object.__setattr__(self, "base_off", bases[0])
+        object.__setattr__(self, "base_first", bases[1])
+        own_columns(self, base_off=(np.int32, 1), base_first=(np.int32, 1))
 
     @classmethod
     def of_boxes(
@@ -183,8 +202,49 @@ class GridPlan:
         return successor(
             self, boxes=np.asarray(boxes, np.int32), part_off=np.arange(count + 1), part_worker=worker,
             range_off=np.zeros(count + 1, np.int32), range_start=np.empty(0, np.int64), range_part=np.empty(0, np.int32),
-            cost=np.zeros(count),
+            cost=np.zeros(count), part_base=np.empty(0, np.int32), part_start=np.empty(0, np.int64),
         )  # fmt: skip
+
+    # --- units, cut and merged (`partitioners.plans.divisible`) ---
+
+    @property
+    def _units(self) -> GridUnits:
+        return GridUnits(**{f.name: getattr(self, f.name) for f in fields(GridUnits)})
+
+    def room(self, unit: int) -> Sequence[Room]:
+        """Return where a unit can be cut: not by keyword where every query has one home, which mergers rely on."""
+        return self._units.room(unit, by_keyword=not self.single_home)
+
+    def divided(self, cut: Cut) -> Divided["GridPlan"]:
+        """Cut a unit; by place its box is cut, with all of its parts."""
+        changed, unit, origin = self._units.divided(cut, by_keyword=not self.single_home)
+        return Divided(successor(self, **changed), unit, origin)
+
+    def mergeable(self) -> list[tuple[int, int]]:
+        """Return pairs of units that can be one again; if queries have several homes, they have when these are one."""
+        if self.anchored and len(self.part_worker) == len(self.boxes) + 1:
+            return []
+        return self._units.mergeable()
+
+    def merged(self, one: int, other: int) -> "GridPlan":
+        """Return the next plan, in which two units are one; by place their boxes are, with all of their parts."""
+        return successor(self, **self._units.merged(one, other))
+
+    def filed(self, regions: Regions) -> Filed:
+        """Return which units bring each query to workers."""
+        off, box = self._boxes_of(regions)
+        row = np.repeat(np.arange(len(regions)), np.diff(off))
+        pair, word, plain = filed_words(regions, row)
+        part = parts_of_words(
+            column(word, np.int64), column(box[pair], np.int64), self.part_start, self.base_off, self.base_first,
+            self.range_off, self.range_start, self.range_part,
+        )  # fmt: skip
+        each, parts = csr_take(self.part_off, np.arange(len(self.part_worker)), box[plain])
+        return Filed.of(
+            np.concatenate([row[pair], np.repeat(row[plain], np.diff(each))]),
+            np.concatenate([part, parts]),
+            np.concatenate([word, np.full(len(parts), NO_WORD)]),
+        )
 
     def check(self) -> None:
         """Raise unless every part has a worker; that the boxes tile the grid, its A-Grid has checked."""
@@ -199,8 +259,10 @@ class GridPlan:
             or len(self.range_part) != len(self.range_start)
         ):
             raise InputError("a grid plan has a box without a worker, or columns of different lengths")
+        KeywordCuts(self.part_base, self.part_start).check(self.part_off)
         box = np.repeat(np.arange(len(self.boxes)), np.diff(self.range_off))
-        if (self.range_part < -1).any() or (self.range_part >= parts[box]).any():
+        bases = self.part_base[self.part_off[1:] - 1] + 1
+        if (self.range_part < -1).any() or (self.range_part >= bases[box]).any():
             raise InputError("a grid plan has a keyword range with a part that its box does not have")
         if ((np.diff(self.range_start) <= 0) & (box[1:] == box[:-1])).any():
             raise InputError("a grid plan has keyword ranges that do not ascend")
@@ -220,16 +282,19 @@ class GridPlan:
 
     def route_regions(self, regions: Regions) -> Csr:
         """Return the workers that must hold each query."""
-        if self.anchored:
-            boxes = one_each(self.a_grid.route_points(regions.at_x, regions.at_y))
-        else:
-            boxes = self.a_grid.route_ranges(*regions.bounds, nearest=True)
+        boxes = self._boxes_of(regions)
         if not self.meets_once:
             return self._by_keyword(boxes, regions.kw_off, regions.kw, regions.match_any, np.empty(0, np.int64))
         if self.anchored or self.in_order:
             return self._their_workers(boxes)
         found: Csr = workers_of_rows(*boxes, self.part_worker, self.workers)
         return found
+
+    def _boxes_of(self, regions: Regions) -> Csr:
+        """Return the boxes that queries are kept in."""
+        if self.anchored:
+            return one_each(self.a_grid.route_points(regions.at_x, regions.at_y))
+        return self.a_grid.route_ranges(*regions.bounds, nearest=True)
 
     def _their_workers(self, boxes: Csr) -> Csr:
         """Return rows of boxes that have one worker each as rows of these."""
@@ -239,8 +304,8 @@ class GridPlan:
         """Return workers for rows of boxes and of keywords."""
         found: Csr = part_workers(
             column(boxes[0], np.int32), column(boxes[1], np.int32), kw_off, kw, column(by_all, np.bool_),
-            column(scattered, np.int64), self.part_off, self.part_worker, self.range_off, self.range_start,
-            self.range_part, self.workers,
+            column(scattered, np.int64), self.part_off, self.part_worker, self.part_start, self.base_off,
+            self.base_first, self.range_off, self.range_start, self.range_part, self.workers,
         )  # fmt: skip
         return found
 

@@ -1,7 +1,8 @@
 """The keyword-first hybrid (DSkype, Section 8.2): keyword ranges, and a k-d tree of its own for each of them."""
 
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +17,30 @@ from partitioners.columns import (
     Workers,
     check_csr,
     check_range,
+    column,
     own_columns,
 )
-from partitioners.grids.fine_grid import MAX_CELLS, FineGrid
-from partitioners.plans.broadcast import scrambled
+from partitioners.grids.adjacency import neighbours_of
+from partitioners.grids.fine_grid import FineGrid
+from partitioners.grids.tiling import painted, tiling_boxes
+from partitioners.plans.divisible import (
+    KEYWORD,
+    NO_WORD,
+    Cut,
+    Divided,
+    Filed,
+    KeywordCuts,
+    Room,
+    box_room,
+    check_cut,
+    cut_box,
+    filed_words,
+    united_box,
+)
+from partitioners.plans.grid_routing import box_workers, boxes_at, parts_of_words, workers_of_parts
 from partitioners.plans.plan import check_plan, plan_kind, successor
 from partitioners.plans.units import moved_units
-from streams.columns import csr_take, sorted_rows
+from streams.columns import sorted_rows
 from streams.errors import InputError
 from streams.geometry import Rect
 
@@ -38,8 +56,11 @@ class KeywordFirstPlan:
     of each part that its keywords touch.
 
     Attributes:
-        range_start, range_part: first keywords and the part they belong to (-1: by hash), as in `GridPlan`.
+        range_start, range_part: first keywords and the base part they belong to (-1: by hash), as in `GridPlan`.
         box_off, boxes, box_worker: the boxes of each part (cells, as in `GridPlan`) and their workers.
+        part_base, part_start: how base parts are divided into parts (`partitioners.plans.divisible`); empty: not at all.
+        tilings: the boxes of parts, each once: those of a plan before need no proof that they cover the space once.
+        who_off, who: the workers of each part.
     """
 
     kind: ClassVar[str] = "keyword-first"
@@ -54,33 +75,43 @@ class KeywordFirstPlan:
     boxes: NDArray[np.int32]
     box_worker: Workers
     cost: Floats
+    part_base: Workers = field(default_factory=lambda: np.empty(0, np.int32))
+    part_start: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     version: int = 1
     near: InitVar["KeywordFirstPlan | None"] = None
-    owner: NDArray[np.int32] = field(init=False, repr=False)
+    tilings: frozenset[bytes] = field(init=False, repr=False)
+    who_off: Offsets = field(init=False, repr=False)
+    who: Workers = field(init=False, repr=False)
 
     def __post_init__(self, near: "KeywordFirstPlan | None") -> None:
         own_columns(
             self, range_start=(np.int64, 1), box_off=(np.int32, 1), boxes=(np.int32, 2), box_worker=(np.int32, 1)
         )
         own_columns(self, cost=(np.float64, 1), range_part=(np.int32, 1))
-        same = near is not None and near.boxes is self.boxes and near.box_off is self.box_off and near.grid == self.grid
-        object.__setattr__(self, "owner", near.owner if near is not None and same else self._painted())
-        own_columns(self, owner=(np.int32, 2))
+        if not len(self.part_base) and not len(self.part_start):
+            whole = KeywordCuts.none(np.array([self.parts]))
+            object.__setattr__(self, "part_base", whole.base)
+            object.__setattr__(self, "part_start", whole.start)
+        own_columns(self, part_base=(np.int32, 1), part_start=(np.int64, 1))
+        known = near.tilings if near is not None and near.grid == self.grid else frozenset()
+        object.__setattr__(self, "tilings", self._checked(known))
         self.check()
+        part = np.repeat(np.arange(self.parts), np.diff(self.box_off))
+        off, who = sorted_rows(part, self.box_worker.astype(np.int64), self.parts)
+        object.__setattr__(self, "who_off", off)
+        object.__setattr__(self, "who", who)
+        own_columns(self, who_off=(np.int32, 1), who=(np.int32, 1))
 
-    def _painted(self) -> NDArray[np.int32]:
-        grid = FineGrid(self.space, self.columns, self.rows)
-        parts = self.parts
-        if parts < 1 or parts * grid.cells > MAX_CELLS:
-            raise InputError(f"{parts} parts of {grid.cells:,} cells; expected 1 up to {MAX_CELLS:,} cells together")
-        check_csr("box_off", self.box_off, len(self.boxes), parts)
-        check_range("boxes", self.boxes[:, ::2], 0, grid.columns)
-        check_range("boxes", self.boxes[:, 1::2], 0, grid.rows)
-        owner = np.full((parts, grid.rows, grid.columns), -1, np.int32)
-        which = np.repeat(np.arange(parts), np.diff(self.box_off))
-        for number, (x0, y0, x1, y1) in enumerate(self.boxes.tolist()):
-            owner[which[number], y0 : y1 + 1, x0 : x1 + 1] = number
-        return owner.reshape(parts, grid.cells)
+    def _checked(self, known: frozenset[bytes]) -> frozenset[bytes]:
+        """Return the tilings of all parts; raise unless each covers the space once. Those that are known do."""
+        check_csr("box_off", self.box_off, len(self.boxes), self.parts)
+        found = set()
+        for part in range(self.parts):
+            boxes = tiling_boxes(self.grid, self.boxes[self.box_off[part] : self.box_off[part + 1]])
+            if (tiling := boxes.tobytes()) not in known and tiling not in found:
+                painted(self.grid, boxes)
+            found.add(tiling)
+        return frozenset(found)
 
     @property
     def grid(self) -> FineGrid:
@@ -117,49 +148,144 @@ class KeywordFirstPlan:
         return successor(self, box_worker=moved_units(self.box_worker, units, workers, self.workers))
 
     def check(self) -> None:
-        """Raise unless the boxes of every part cover the space exactly once and keyword ranges ascend."""
+        """Raise unless every box has a worker and keyword ranges ascend; that boxes tile the grid is checked at once."""
         check_plan(self)
         if len(self.box_worker) != len(self.boxes) or len(self.cost) != len(self.boxes):
             raise InputError("a keyword-first plan needs a worker and a cost for each box")
         check_range("box_worker", self.box_worker, 0, self.workers)
-        area = (self.boxes[:, 2:].astype(np.int64) - self.boxes[:, :2] + 1).prod(axis=1)
-        covered = np.add.reduceat(area, self.box_off[:-1]) if len(area) else np.empty(0)
-        if (self.owner < 0).any() or (covered != self.grid.cells).any():
-            raise InputError("the boxes of a keyword part do not cover the space exactly once; build the plan again")
-        check_range("range_part", self.range_part, -1, self.parts)
+        if not self.parts:
+            raise InputError("a keyword-first plan has no part")
+        KeywordCuts(self.part_base, self.part_start).check(np.array([0, self.parts]))
+        check_range("range_part", self.range_part, -1, int(self.part_base[-1]) + 1)
         if len(self.range_part) != len(self.range_start) or (np.diff(self.range_start) <= 0).any():
             raise InputError("the keyword ranges of a plan must ascend, each with a part")
 
-    def _parts_of(self, kw: Ints) -> Ints:
-        place = np.searchsorted(self.range_start, kw, side="right") - 1
-        part = np.append(self.range_part, np.int32(-1))[place]  # place -1, before the first range, finds the -1
-        return np.where(part >= 0, part, scrambled(kw, self.parts)).astype(np.int64)
+    # --- routes ---
+
+    @property
+    def _bases(self) -> tuple[Offsets, Offsets]:
+        """The base parts, and the parts of each, as offsets."""
+        base_off, base_first = KeywordCuts(self.part_base, self.part_start).firsts(np.array([0, self.parts]))
+        return column(base_off, np.int32), column(base_first, np.int32)
+
+    @property
+    def _by_keyword(self) -> tuple[Ints | Workers, ...]:
+        """What a kernel needs to find the part of a keyword."""
+        ranges = column([0, len(self.range_start)], np.int32)
+        return self.part_start, *self._bases, ranges, self.range_start, self.range_part
 
     def route_points(self, points: Points) -> Csr:
         """Return the workers of all boxes of the parts that each object touches."""
-        p = points
-        row = np.repeat(np.arange(len(p.x)), np.diff(p.kw_off))
-        plain = np.flatnonzero(np.diff(p.kw_off) == 0)
-        row = np.concatenate([row, plain])
-        which = np.concatenate([self._parts_of(p.kw), scrambled(p.x.view(np.int64)[plain], self.parts)])
-        off, worker = csr_take(self.box_off, self.box_worker, which)
-        return _distinct(np.repeat(row, np.diff(off)), worker, len(p.x))
+        scattered = column(points.x.view(np.int64), np.int64)
+        found: Csr = workers_of_parts(
+            points.kw_off, points.kw, scattered, *self._by_keyword, self.who_off, self.who, self.workers
+        )
+        return found
 
     def route_regions(self, regions: Regions) -> Csr:
         """Return, for the parts that each query is filed under, the worker of its place."""
-        r = regions
-        rows = len(r)
-        lengths = np.diff(r.kw_off)
-        row = np.repeat(np.arange(rows), lengths)
-        filed = r.match_any[row] | (np.arange(len(r.kw)) == r.kw_off[1:][row] - 1)
-        plain = np.flatnonzero(lengths == 0)
-        row = np.concatenate([row[filed], np.repeat(plain, self.parts)])
-        which = np.concatenate([self._parts_of(r.kw[filed]), np.tile(np.arange(self.parts), len(plain))])
-        cell = self.grid.cells_of(r.at_x, r.at_y)
-        return _distinct(row, self.box_worker[self.owner[which, cell[row]]], rows)
+        row, unit, _ = self._filed(regions)
+        order = np.argsort(row, kind="stable")
+        found: Csr = box_workers(
+            column(row[order], np.int64), column(unit[order], np.int64), self.box_worker, len(regions), self.workers
+        )
+        return found
 
+    def _filed(self, regions: Regions) -> tuple[Ints, Ints, Ints]:
+        """Return rows of queries, units and keywords; those of queries without keywords come last."""
+        filed, word, plain = filed_words(regions, np.arange(len(regions)))
+        row = np.concatenate([filed, np.repeat(plain, self.parts)])
+        part = parts_of_words(column(word, np.int64), column(np.zeros(len(word)), np.int64), *self._by_keyword)
+        which = column(np.concatenate([part, np.tile(np.arange(self.parts), len(plain))]), np.int64)
+        cell = column(self.grid.cells_of(regions.at_x, regions.at_y)[row], np.int64)
+        unit: Ints = boxes_at(which, cell, self.columns, self.box_off, self.boxes)
+        return row, unit, np.append(word, np.full(len(row) - len(word), NO_WORD))
 
-def _distinct(row: Ints, worker: NDArray[np.integer], rows: int) -> Csr:
-    order = np.argsort(row, kind="stable")
-    off, distinct = sorted_rows(row[order], worker[order].astype(np.int64), rows)
-    return off, distinct.astype(np.int32)
+    # --- units, cut and merged (`partitioners.plans.divisible`) ---
+
+    def filed(self, regions: Regions) -> Filed:
+        """Return which units bring each query to workers."""
+        return Filed.of(*self._filed(regions))
+
+    def _part_of(self, unit: int) -> int:
+        if not 0 <= unit < len(self.boxes):
+            raise InputError(f"there is no unit {unit}; expected 0 to {len(self.boxes) - 1}")
+        return int(np.searchsorted(self.box_off, unit, side="right")) - 1
+
+    def room(self, unit: int) -> Sequence[Room]:
+        """Return where a unit can be cut: not by keyword where every query has one home, which mergers rely on."""
+        part = self._part_of(unit)
+        places = box_room(self.boxes[unit], 1)
+        if self.single_home:
+            return places
+        boxes = int(self.box_off[part + 1] - self.box_off[part])
+        return [*places, *KeywordCuts(self.part_base, self.part_start).room(part, self.parts - 1, boxes)]
+
+    def divided(self, cut: Cut) -> Divided["KeywordFirstPlan"]:
+        """Cut a unit; by keyword its part is cut, with all of its boxes."""
+        check_cut(cut, len(self.boxes), self.room(cut.unit))
+        part, everything = self._part_of(cut.unit), np.arange(len(self.boxes))
+        after = np.arange(len(self.box_off)) > part
+        if cut.axis == KEYWORD:
+            here = everything[self.box_off[part] : self.box_off[part + 1]]
+            origin = np.insert(everything, here[-1] + 1, here)
+            off = np.insert(self.box_off + after * len(here), part + 1, here[-1] + 1)
+            base = np.insert(self.part_base, part + 1, self.part_base[part])
+            start = np.insert(self.part_start, part + 1, cut.at)
+            changed = {"boxes": self.boxes[origin], "box_off": off, "part_base": base, "part_start": start}
+            unit = cut.unit + len(here)
+        else:
+            origin = np.insert(everything, cut.unit + 1, cut.unit)
+            boxes, unit = self.boxes[origin], cut.unit + 1
+            boxes[cut.unit], boxes[unit] = cut_box(self.boxes[cut.unit], cut.axis, cut.at)
+            changed = {"boxes": boxes, "box_off": self.box_off + after}
+        cost = (self.cost / np.bincount(origin))[origin]
+        return Divided(successor(self, box_worker=self.box_worker[origin], cost=cost, **changed), unit, origin)
+
+    def mergeable(self) -> list[tuple[int, int]]:
+        """Return pairs of boxes of one part, and of parts that are divided alike (named by their first boxes)."""
+        found = []
+        cuts = KeywordCuts(self.part_base, self.part_start)
+        for part in range(self.parts):
+            here, boxes = int(self.box_off[part]), self.boxes[self.box_off[part] : self.box_off[part + 1]]
+            for number in range(len(boxes)):
+                for near in neighbours_of(boxes, number):
+                    one, other = here + number, here + near.partition
+                    if near.mergeable and one < other and self.box_worker[one] == self.box_worker[other]:
+                        found.append((one, other))
+            if cuts.follows(part) and self._alike(part):
+                found.append((here, int(self.box_off[part + 1])))
+        return found
+
+    def _alike(self, part: int) -> bool:
+        """Tell whether a part and the next one divide the space among the same workers in the same way."""
+        first, middle, last = self.box_off[part : part + 3].tolist()
+        columns = (self.boxes, self.box_worker)
+        return all(np.array_equal(column[first:middle], column[middle:last]) for column in columns)
+
+    def merged(self, one: int, other: int) -> "KeywordFirstPlan":
+        """Return the next plan, in which two units are one; by keyword their parts are, with all of their boxes."""
+        one, other = sorted((one, other))
+        part, second = self._part_of(one), self._part_of(other)
+        changed: dict[str, NDArray[Any]] = {}
+        boxes, cost = self.boxes.copy(), self.cost.copy()
+        if part == second:
+            together = united_box(boxes[one], boxes[other])
+            if together is None or self.box_worker[one] != self.box_worker[other]:
+                raise InputError(
+                    f"units {one} and {other} cannot be merged: no neighbours of one worker that make a box"
+                )
+            boxes[one] = together
+            kept, gone = np.array([one]), np.array([other])
+            off = self.box_off - (np.arange(len(self.box_off)) > part)
+        else:
+            cuts = KeywordCuts(self.part_base, self.part_start)
+            if second != part + 1 or not cuts.follows(part) or not self._alike(part):
+                raise InputError(f"units {one} and {other} cannot be merged: their parts are not divided alike")
+            kept, gone = np.arange(*self.box_off[part : part + 2]), np.arange(*self.box_off[second : second + 2])
+            off = np.append(self.box_off[: part + 1], self.box_off[second + 1 :] - len(gone))
+            changed = {name: np.delete(getattr(self, name), second) for name in ("part_base", "part_start")}
+        cost[kept] += cost[gone]
+        columns: dict[str, NDArray[Any]] = {"boxes": boxes, "cost": cost, "box_worker": self.box_worker}
+        changed |= {name: np.delete(column, gone, axis=0) for name, column in columns.items()}
+        return successor(self, box_off=off, **changed)

@@ -12,7 +12,7 @@ from partitioners.plans.plan import Plan
 from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch
 from streams.geometry import REGION_RECT, Metric, region_bounds
 
-__all__ = ["first_meeting", "route_objects", "route_queries", "route_queries_by_both", "united"]
+__all__ = ["first_meeting", "regions_of", "route_objects", "route_queries", "route_queries_by_both", "united"]
 
 
 def route_objects(plan: Plan, objects: ObjectBatch) -> Csr:
@@ -28,7 +28,7 @@ def route_queries(plan: Plan, queries: QueryBatch, metric: Metric = "euclidean")
     An unregistration goes where its registration went only if it repeats the registration's columns; a router that
     does not keep them sends it to all workers instead. A top-k query wants any of its keywords.
     """
-    return plan.route_regions(_regions(plan, queries, metric))
+    return plan.route_regions(regions_of(plan, queries, metric))
 
 
 def route_queries_by_both(
@@ -38,12 +38,12 @@ def route_queries_by_both(
 
     `home` is who holds each query now, as `Regions` has it.
     """
-    regions = _regions(old, queries, metric, home)
+    regions = regions_of(old, queries, metric, home)
     alike = old.space == new.space and old.reads_words == new.reads_words
-    return old.route_regions(regions), new.route_regions(regions if alike else _regions(new, queries, metric, home))
+    return old.route_regions(regions), new.route_regions(regions if alike else regions_of(new, queries, metric, home))
 
 
-def _regions(plan: Plan, queries: QueryBatch, metric: Metric, home: Workers | None = None) -> Regions:
+def regions_of(plan: Plan, queries: QueryBatch, metric: Metric, home: Workers | None = None) -> Regions:
     """Return what a plan looks at in queries."""
     bounds = region_bounds(queries.region, queries.shape, plan.space, metric)
     at = _places(queries, bounds)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from partitioners.columns import Ints, Workers, check_range
 from streams.errors import InputError
 
-__all__ = ["found_in", "moved_numbers", "moved_units"]
+__all__ = ["check_assigned", "found_in", "moved_numbers", "moved_units"]
 
 
 def found_in(number: Ints, asked: Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -23,6 +23,13 @@ def found_in(number: Ints, asked: Ints) -> tuple[NDArray[np.int64], NDArray[np.b
     if len(number):
         known = number[np.minimum(place, len(number) - 1)] == asked
     return place, known
+
+
+def check_assigned(number: Ints, assigned: Workers, workers: int) -> None:
+    """Raise unless a table of subscriptions has one existing worker for each, and ascends by number."""
+    if len(assigned) != len(number) or (np.diff(number) <= 0).any():
+        raise InputError("a plan needs one worker for each subscription that it names, in ascending order of numbers")
+    check_range("assigned", assigned, 0, workers)
 
 
 def moved_units(unit_worker: Workers, units: ArrayLike, workers: ArrayLike, of: int) -> Workers:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from operators_for_tests import ByParity
 
 from streams.batches import TupleBatch
+from streams.hashing import hash_columns
 from topology.groupings import GROUPINGS, GroupingContext, make_grouping
-from topology.hashing import hash_columns
 
 values = st.one_of(
     st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.text(max_size=3), st.none(), st.booleans()

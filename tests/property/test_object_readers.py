@@ -223,18 +223,18 @@ def test_readers_that_share_agree_and_divide(folder, readers, chunk_rows, data):
         )
     )
     [whole] = [join(read(path))]
-    shares = [join(read(path, share=(n, readers), chunk_rows=chunk_rows)) for n in range(readers)]
-    assert np.array_equal(sum(share.mine.astype(int) for share in shares), np.ones(len(whole.batch)))
-    for share in shares:
-        assert share.records == whole.records
+    parts = [join(read(path, reader=(n, readers), chunk_rows=chunk_rows)) for n in range(readers)]
+    assert np.array_equal(sum(part.mine.astype(int) for part in parts), np.ones(len(whole.batch)))
+    for part in parts:
+        assert part.records == whole.records
         for name in ("seq", "ts", "x", "y", "op", "ids"):
-            left, right = getattr(share.batch, name), getattr(whole.batch, name)
+            left, right = getattr(part.batch, name), getattr(whole.batch, name)
             assert left == right if name == "ids" else np.array_equal(left, right)
-        mine = np.flatnonzero(share.mine)
-        assert tuple_rows(share.batch.take(mine)) == tuple_rows(whole.batch.take(mine))
-        sizes = np.diff(share.batch.kw_off)
-        assert (sizes[~share.mine] == 0).all()
-    rejected = [row for share in shares for row in tuple_rows(share.rejects)[1]]
+        mine = np.flatnonzero(part.mine)
+        assert tuple_rows(part.batch.take(mine)) == tuple_rows(whole.batch.take(mine))
+        sizes = np.diff(part.batch.kw_off)
+        assert (sizes[~part.mine] == 0).all()
+    rejected = [row for part in parts for row in tuple_rows(part.rejects)[1]]
     assert sorted(rejected) == sorted(tuple_rows(whole.rejects)[1])
 
 

@@ -56,7 +56,7 @@ def _cells(box):
 def test_candidates_reduce_by_what_brute_force_finds(world, beta):
     """C_r of split/merges and corner shifts is the fall of the largest cost involved; C_t is beta times what moves."""
     field, plan = world
-    for operation in candidates(field.summaries(plan), plan, beta):
+    for operation in candidates(field.loads(plan), plan, beta):
         if isinstance(operation, BorderShift):
             continue
         before, after = field.costs(plan), field.costs(apply(plan, [operation]))
@@ -71,8 +71,8 @@ def test_candidates_leave_out_nothing_of_the_paper(world):
     """Every split with every merge, every shift and every corner shift that helps is among the candidates."""
     field, plan = world
     boxes, costs = Partitions.of(plan).boxes, field.costs(plan)
-    found = candidates(field.summaries(plan), plan, 1.0)
-    splits = {s.worker: s.split for s in field.summaries(plan) if s.split is not None}
+    found = candidates(field.loads(plan), plan, 1.0)
+    splits = {s.worker: s.split for s in field.loads(plan) if s.split is not None}
     pairs = [{y, z} for y in boxes for z in boxes if y < z and _union(boxes[y], boxes[z]) is not None]
     expected = {
         (x, *sorted(pair))
@@ -105,8 +105,8 @@ def test_candidates_leave_out_nothing_of_the_paper(world):
 def test_candidates_estimate_shifts_as_the_paper_does(world):
     """C_r is half of the difference, C_t the share of the queries that goes with that share of the cost."""
     field, plan = world
-    costs, queries = field.costs(plan), {s.worker: s.queries for s in field.summaries(plan)}
-    for operation in candidates(field.summaries(plan), plan, 2.0):
+    costs, queries = field.costs(plan), {s.worker: s.queries for s in field.loads(plan)}
+    for operation in candidates(field.loads(plan), plan, 2.0):
         if isinstance(operation, BorderShift):
             a, b = costs[operation.givers[0]], costs[operation.takers[0]]
             assert operation.position is None
@@ -156,7 +156,7 @@ def test_field_estimate_bounds_hold_for_any_box(world, knots):
     """Whatever box is asked for, its cost and its queries stay within the bounds, and bands at knots are exact."""
     field, plan = world
     boxes = Partitions.of(plan).boxes
-    estimate = FieldEstimate({s.worker: s for s in field.summaries(plan, knots)}, boxes)
+    estimate = FieldEstimate({s.worker: s for s in field.loads(plan, knots)}, boxes)
     random = np.random.default_rng(knots)
     for _ in range(20):
         x = sorted(random.integers(0, plan.columns, 2).tolist())
@@ -179,15 +179,15 @@ def test_field_estimate_bounds_hold_for_any_box(world, knots):
 def test_proposals_on_counted_boxes_are_exact(world):
     """Before anything has moved, with a knot at every line, C_r is what brute force finds wherever one band moves."""
     field, plan = world
-    partitions, summaries = Partitions.of(plan), {s.worker: s for s in field.summaries(plan)}
+    partitions, loads = Partitions.of(plan), {s.worker: s for s in field.loads(plan)}
     costs = field.costs(plan)
     draft = Draft(
         partitions.boxes,
         {worker: float(cost) for worker, cost in costs.items()},
         partitions.idle,
-        summaries,
-        FieldEstimate(summaries, partitions.boxes),
-        frozenset(summaries),
+        loads,
+        FieldEstimate(loads, partitions.boxes),
+        frozenset(loads),
     )
     for proposal in proposals(draft):
         operation = proposal.operation
@@ -230,7 +230,7 @@ def test_decisions_of_the_paper_involve_nobody_twice(world, limit):
     """With several operations a round, no worker is in two of them, and all can be applied in any order."""
     field, plan = world
     how = TornadoSettings(beta=0.1, threshold=1.0, operations=limit)
-    operations = OPERATIONS["tornado-paper"](field.summaries(plan), plan, how)
+    operations = OPERATIONS["tornado-paper"](field.loads(plan), plan, how)
     assert len(operations) <= limit
     involved = [worker for operation in operations for worker in operation.workers]
     assert len(involved) == len(set(involved))
@@ -245,8 +245,8 @@ def test_decisions_are_the_same_from_cells(world):
     field, plan = world
     boxes = Partitions.of(plan).boxes
     cells = [CellStatistics.of_load(field.load(boxes[worker]), plan, worker) for worker in sorted(boxes)]
-    assert [c.summary(plan, 7) for c in cells] == field.summaries(plan, 7)
-    expected = OPERATIONS["tornado"](field.summaries(plan), plan, EAGER)
+    assert [c.load(plan, 7) for c in cells] == field.loads(plan, 7)
+    expected = OPERATIONS["tornado"](field.loads(plan), plan, EAGER)
     assert OPERATIONS["tornado-centralised"](cells, plan, EAGER) == expected
 
 

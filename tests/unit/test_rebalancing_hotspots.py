@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rebalancing_model import SPACE, Field, efficiency, next_plan
 
-from operators.balancing.tornado import CellStatistics, cells_to_batch, moves, summaries_to_batch
+from operators.balancing.tornado import CellStatistics, cells_to_batch, loads_to_batch, moves
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.settings import TornadoSettings
 from partitioners import FineGrid
@@ -77,11 +77,11 @@ def test_the_paper_helps_and_is_left_behind():
     assert sum(paper for paper, _ in ends) < sum(several for _, several in ends)
 
 
-def test_summaries_are_fifty_times_smaller_than_cells():
+def test_loads_are_fifty_times_smaller_than_cells():
     """What eight evaluators of a hotspot send, in bytes on the wire, beside statistics of every cell."""
     plan, field = _hotspot(0, 0.4)
     boxes = Partitions.of(plan).boxes
     cells = [CellStatistics.of_load(field.load(boxes[worker]), plan, worker) for worker in sorted(boxes)]
     centralised = sum(size_of(encode([("statistics", cells_to_batch([one]))])) for one in cells)
-    distributed = sum(size_of(encode([("statistics", summaries_to_batch([one]))])) for one in field.summaries(plan))
+    distributed = sum(size_of(encode([("statistics", loads_to_batch([one]))])) for one in field.loads(plan))
     assert centralised >= 50 * distributed

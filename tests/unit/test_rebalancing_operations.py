@@ -19,14 +19,14 @@ from operators.balancing.tornado import (
     apply,
     candidates,
     decide,
+    load_of_partition,
     moves,
     shift_position,
-    summarize,
 )
+from operators.balancing.tornado.partition_loads import best_split, load_of_sums
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.random_moves import decide_at_random
 from operators.balancing.tornado.settings import TornadoSettings
-from operators.balancing.tornado.summaries import best_split, summary_of
 from partitioners import FineGrid, GridPlan
 from partitioners.grids.adjacency import Side
 from partitioners.plans.grid_plan import keyword_ranges
@@ -98,7 +98,7 @@ def test_figure_4_is_what_the_paper_decides(figure_4):
     """X is dear, Y and Z are cheap: they merge, C_r and C_t as in Equations 4 and 5."""
     cost = np.array([[1, 1, 0, 1], [0, 0, 0, 0], [5, 0, 0, 4], [4, 0, 0, 6]])
     queries = np.array([[0, 2, 0, 2], [3, 3, 3, 3], [2, 3, 3, 3], [0, 0, 1, 1], [1, 0, 1, 0], [2, 0, 2, 0]])
-    found = OPERATIONS["tornado-paper"](Field(cost, queries).summaries(figure_4), figure_4, TornadoSettings(beta=0.5))
+    found = OPERATIONS["tornado-paper"](Field(cost, queries).loads(figure_4), figure_4, TornadoSettings(beta=0.5))
     split = Split(0, 0, 9, 10, 1, 2)
     assert found == (SplitMerge(0, split, True, 2, 1, 2, 19.0 - 10.0, 0.5 * (1 + 1)),)
 
@@ -133,7 +133,7 @@ def test_idle_workers_are_given_work_without_a_merge():
     """A partition is split for a worker that has none; the others stay as they are."""
     field = Field(np.array([[4, 1, 1, 4]]), NO_QUERIES)
     plan = one_partition(4, 1, 2)
-    (operation,) = decide(field.summaries(plan), plan, TornadoSettings())
+    (operation,) = decide(field.loads(plan), plan, TornadoSettings())
     assert operation == SplitOff(0, Split(0, 1, 5, 5, 0, 0), False, 1, 5.0, 0.0)
     assert _boxes(apply(plan, [operation])) == {0: (0, 0, 1, 0), 1: (2, 0, 3, 0)}
 
@@ -160,14 +160,14 @@ def test_decisions_wait_for_enough_to_judge_by():
     """Below the threshold, below the minimal cost, or where moving costs more than it gives, nothing is done."""
     field = Field(np.array([[4, 2, 0, 2]]), np.array([[0, 0, 3, 0]] * 4))
     plan = _plan([(0, 0, 1, 0), (2, 0, 3, 0)], 4, 1)
-    summaries = field.summaries(plan)
+    loads = field.loads(plan)
     for name in ("tornado", "tornado-paper"):
         act = OPERATIONS[name]
-        assert act(summaries, plan, TornadoSettings(beta=0.0)) != ()
-        assert act(summaries, plan, TornadoSettings(beta=0.0, threshold=1.6)) == ()
-        assert act(summaries, plan, TornadoSettings(beta=0.0, minimal_cost=9)) == ()
-        assert act(summaries, plan, TornadoSettings(beta=10.0)) == ()
-    assert decide(summaries, plan, TornadoSettings(beta=0.0, gain=0.6)) == ()
+        assert act(loads, plan, TornadoSettings(beta=0.0)) != ()
+        assert act(loads, plan, TornadoSettings(beta=0.0, threshold=1.6)) == ()
+        assert act(loads, plan, TornadoSettings(beta=0.0, minimal_cost=9)) == ()
+        assert act(loads, plan, TornadoSettings(beta=10.0)) == ()
+    assert decide(loads, plan, TornadoSettings(beta=0.0, gain=0.6)) == ()
 
 
 def test_nothing_counted_is_nothing_to_do():
@@ -175,7 +175,7 @@ def test_nothing_counted_is_nothing_to_do():
     field, plan = Field(np.zeros((2, 4), np.int64), NO_QUERIES), _plan([(0, 0, 1, 1), (2, 0, 3, 1)], 4, 2)
     cells = [CellStatistics.of_load(field.load(box), plan, worker) for worker, box in _boxes(plan).items()]
     eager = TornadoSettings(beta=0.0, threshold=1.0, minimal_cost=0, gain=0.0)
-    for name, statistics in (("tornado", field.summaries(plan)), ("tornado-paper", field.summaries(plan))):
+    for name, statistics in (("tornado", field.loads(plan)), ("tornado-paper", field.loads(plan))):
         assert OPERATIONS[name](statistics, plan, eager) == ()
     assert OPERATIONS["tornado-centralised"](cells, plan, eager) == ()
     assert policy_of("none").decide(View(plan, [], None)) == (None, None)
@@ -185,7 +185,7 @@ def test_nothing_counted_is_nothing_to_do():
 def test_statistics_of_another_plan_are_refused():
     """A missing worker, a worker twice, another version: each is named."""
     field, plan = Field(np.array([[4, 0, 0, 1]]), NO_QUERIES), _plan([(0, 0, 1, 0), (2, 0, 3, 0)], 4, 1)
-    first, second = field.summaries(plan)
+    first, second = field.loads(plan)
     with pytest.raises(InputError, match=r"expected one of each worker with a partition: \[0, 1\]"):
         candidates([first], plan, 1.0)
     with pytest.raises(InputError, match="worker 0 twice"):
@@ -195,7 +195,7 @@ def test_statistics_of_another_plan_are_refused():
         decide([first, second], later, TornadoSettings())
     cells = CellStatistics.of_load(field.load((0, 0, 1, 0)), plan, 0)
     with pytest.raises(InputError, match="under plan 1, but has"):
-        cells.summary(later, 4)
+        cells.load(later, 4)
 
 
 def test_work_outside_the_box_is_refused():
@@ -203,11 +203,11 @@ def test_work_outside_the_box_is_refused():
     field, plan = Field(np.array([[4, 0, 0, 1]]), NO_QUERIES), _plan([(0, 0, 1, 0), (2, 0, 3, 0)], 4, 1)
     old = field.load((0, 0, 3, 0))
     with pytest.raises(InputError, match="1 of a cost of 5 was counted outside columns 0 to 1; count afresh"):
-        summarize(old, plan, 0)
+        load_of_partition(old, plan, 0)
     with pytest.raises(InputError, match="1 of a cost of 5 was counted outside the box"):
         CellStatistics.of_load(old, plan, 0)
     with pytest.raises(InputError, match="load of 3 columns"):
-        summarize(Field(np.array([[4, 0, 0]]), NO_QUERIES).load((0, 0, 1, 0)), plan, 1)
+        load_of_partition(Field(np.array([[4, 0, 0]]), NO_QUERIES).load((0, 0, 1, 0)), plan, 1)
 
 
 def test_impossible_operations_are_refused():
@@ -264,7 +264,7 @@ def test_settings_out_of_range_are_refused():
     plan = one_partition(2, 1, 1)
     sums = BandSums.of_load(Field(np.ones((1, 2), np.int64), NO_QUERIES).load((0, 0, 1, 0)), (0, 0, 1, 0))
     with pytest.raises(DeclarationError, match="knots"):
-        summary_of(sums, plan, 0, -1)
+        load_of_sums(sums, plan, 0, -1)
 
 
 def test_policies_are_found_by_name():
@@ -289,6 +289,6 @@ def test_decisions_are_not_taken_on_estimates_alone():
     """A column of the dear partition looks as if it were shared evenly by two takers, but one would get all of it."""
     cost = np.array([[0, 10, 11, 0], [10, 0, 11, 0]])
     plan = _plan([(0, 0, 1, 1), (2, 0, 3, 0), (2, 1, 3, 1)], 4, 2)
-    assert decide(Field(cost, NO_QUERIES).summaries(plan), plan, TornadoSettings()) == ()
+    assert decide(Field(cost, NO_QUERIES).loads(plan), plan, TornadoSettings()) == ()
     cost[:, 2] = 9
-    assert decide(Field(cost, NO_QUERIES).summaries(plan), plan, TornadoSettings()) != ()
+    assert decide(Field(cost, NO_QUERIES).loads(plan), plan, TornadoSettings()) != ()

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from operators.balancing.load_watch import at_least_one, overloaded, rested, sustained
 from operators.balancing.policy import Ask, Change, Decision, Policy, Step, View
 from partitioners.columns import Floats, Ints, Workers
 from partitioners.plans.plan import Plan
-from streams.errors import DeclarationError
 
 __all__ = ["DKM", "DkmSettings"]
 
@@ -31,11 +31,7 @@ class DkmSettings:
     most: int = 2_000
 
     def __post_init__(self) -> None:
-        if not self.threshold >= 1.0:
-            raise DeclarationError(f"threshold = {self.threshold}, expected 1 or more", ("threshold",))
-        for name in ("reports", "patience", "most"):
-            if getattr(self, name) < 1:
-                raise DeclarationError(f"{name} = {getattr(self, name)}, expected 1 or more", (name,))
+        at_least_one(self, "threshold", "reports", "patience", "most")
 
 
 def _objection(plan: Plan) -> str | None:
@@ -48,29 +44,21 @@ def _objection(plan: Plan) -> str | None:
 
 
 def _decide(view: View) -> tuple[Decision, Any]:
-    settings: DkmSettings = view.settings
-    memory = view.state or {"costs": [], "above": 0}
-    # Reports are in the order of workers: the balancer waits until there is one of each.
-    costs = [*memory["costs"], [int(report.cost) for report in view.reports]][-settings.reports :]
-    load = np.mean(np.array(costs, np.float64), axis=0)
-    if len(costs) < settings.reports or load.max() <= settings.threshold * load.mean():
-        return None, {"costs": costs, "above": 0}
-    above = memory["above"] + 1
-    if above < settings.patience:
-        return None, {"costs": costs, "above": above}
+    load, memory = sustained(view)
+    if load is None:
+        return None, memory
     if not view.answers:
-        return Ask(_questions(load, settings)), view.state
+        return Ask(_questions(load, view.settings)), view.state
     change = _change(view.plan, load, view.answers)
-    # Under another plan all costs are other ones; and if nothing can move, it is no use to ask again at once.
-    return change, {"costs": costs if change is None else [], "above": 0}
+    return change, rested(memory, changed=change is not None)
 
 
 def _questions(load: Floats, settings: DkmSettings) -> dict[int, list[float]]:
     """Ask those that are clearly above the mean for what is above it: [to shed, all that it did, how many at most]."""
     mean = float(load.mean())
-    asked = np.flatnonzero(load > (1.0 + settings.threshold) / 2 * mean).tolist()
-    share = max(settings.most // len(asked), 1)
-    return {worker: [float(load[worker]) - mean, float(load[worker]), share] for worker in asked}
+    asked = overloaded(load, settings.threshold)
+    each = max(settings.most // len(asked), 1)
+    return {worker: [float(load[worker]) - mean, float(load[worker]), each] for worker in asked}
 
 
 def _change(plan: Any, load: Floats, answers: Mapping[int, Any]) -> Change | None:

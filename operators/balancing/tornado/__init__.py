@@ -1,6 +1,6 @@
 """Rebalancing as pure functions: statistics and a plan in, operations out (Tornado, Section 4).
 
-Evaluators count work by row and column of the fine grid (`Load` of an index). `summarize` turns that into a few numbers,
+Evaluators count work by row and column of the fine grid (`Load` of an index). `load_of_partition` makes a few numbers of that,
 a policy of `POLICIES` decides by them, `apply` makes the next plan and `moves` names the cells that change hands.
 How cells move while objects flow is not decided here.
 """
@@ -9,12 +9,12 @@ from operators.balancing.tornado.aggregates import BandSums, LoadAggregates
 from operators.balancing.tornado.cells import CellStatistics
 from operators.balancing.tornado.decision import decide
 from operators.balancing.tornado.operations import BorderShift, CornerShiftOperation, Operation, SplitMerge, SplitOff
+from operators.balancing.tornado.partition_loads import CornerShift, Knot, PartitionLoad, Split, load_of_partition
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.plan_changes import Move, apply, moves
 from operators.balancing.tornado.shift_positions import shift_position
-from operators.balancing.tornado.summaries import CornerShift, EvaluatorSummary, Knot, Split, summarize
 from operators.balancing.tornado.tornado_paper import candidates
-from operators.balancing.tornado.wire import cells_from_batch, cells_to_batch, summaries_from_batch, summaries_to_batch
+from operators.balancing.tornado.wire import cells_from_batch, cells_to_batch, loads_from_batch, loads_to_batch
 
 __all__ = [
     "BandSums",
@@ -22,11 +22,11 @@ __all__ = [
     "CellStatistics",
     "CornerShift",
     "CornerShiftOperation",
-    "EvaluatorSummary",
     "Knot",
     "LoadAggregates",
     "Move",
     "Operation",
+    "PartitionLoad",
     "Partitions",
     "Split",
     "SplitMerge",
@@ -36,9 +36,9 @@ __all__ = [
     "cells_from_batch",
     "cells_to_batch",
     "decide",
+    "load_of_partition",
+    "loads_from_batch",
+    "loads_to_batch",
     "moves",
     "shift_position",
-    "summaries_from_batch",
-    "summaries_to_batch",
-    "summarize",
 ]

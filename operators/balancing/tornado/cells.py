@@ -14,9 +14,9 @@ import numpy as np
 from operators.balancing.tornado.aggregates import BandSums, Box, Ints
 from operators.balancing.tornado.decision import decide
 from operators.balancing.tornado.operations import Operation
+from operators.balancing.tornado.partition_loads import PartitionLoad, load_of_sums
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.settings import TornadoSettings
-from operators.balancing.tornado.summaries import EvaluatorSummary, summary_of
 from partitioners.plans.grid_plan import GridPlan
 from streams.errors import InputError
 
@@ -83,19 +83,19 @@ class CellStatistics:
         last = np.hstack([last[:, x0:x1], last[:, x1:].sum(1, keepdims=True)])
         return cls(worker, plan.version, box, cost[y0 : y1 + 1, x0 : x1 + 1], first, last)
 
-    def summary(self, plan: GridPlan, knots: int) -> EvaluatorSummary:
-        """Return what the evaluator would have summarised itself."""
+    def load(self, plan: GridPlan, knots: int) -> PartitionLoad:
+        """Return what the evaluator would have reported itself."""
         box = Partitions.of(plan).box(self.worker)
         if (self.box, self.version) != (box, plan.version):
             raise InputError(
                 f"worker {self.worker} has counted cells of {list(self.box)} under plan {self.version}, but has "
                 f"{list(box)} under plan {plan.version}"
             )
-        return summary_of(BandSums.of_cells(self.box, self.cost, self.starts, self.ends), plan, self.worker, knots)
+        return load_of_sums(BandSums.of_cells(self.box, self.cost, self.starts, self.ends), plan, self.worker, knots)
 
 
 def decide_centralised(
     statistics: Sequence[CellStatistics], plan: GridPlan, settings: TornadoSettings
 ) -> tuple[Operation, ...]:
-    """Decide as `tornado` does, on summaries that the balancer makes itself."""
-    return decide([cells.summary(plan, settings.knots) for cells in statistics], plan, settings)
+    """Decide as `tornado` does, on loads that the balancer adds up itself."""
+    return decide([cells.load(plan, settings.knots) for cells in statistics], plan, settings)

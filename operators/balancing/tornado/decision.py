@@ -18,11 +18,11 @@ from dataclasses import replace
 from operators.balancing.tornado.aggregates import Box
 from operators.balancing.tornado.estimates import FieldEstimate
 from operators.balancing.tornado.operations import Operation
+from operators.balancing.tornado.partition_loads import PartitionLoad
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.plan_changes import changed
 from operators.balancing.tornado.proposals import Draft, Proposal, proposals
 from operators.balancing.tornado.settings import TornadoSettings
-from operators.balancing.tornado.summaries import EvaluatorSummary
 from operators.balancing.tornado.tornado_paper import known, worth_a_look
 from partitioners.plans.grid_plan import GridPlan
 
@@ -32,20 +32,20 @@ __all__ = ["OPERATIONS", "decide"]
 OPERATIONS = 16
 
 
-def decide(statistics: Sequence[EvaluatorSummary], plan: GridPlan, settings: TornadoSettings) -> tuple[Operation, ...]:
+def decide(statistics: Sequence[PartitionLoad], plan: GridPlan, settings: TornadoSettings) -> tuple[Operation, ...]:
     """Return operations for one round, to be applied in this order; each has C_r > C_t."""
-    summaries = known(statistics, plan)
-    if not worth_a_look(summaries, settings, plan.workers):
+    loads = known(statistics, plan)
+    if not worth_a_look(loads, settings, plan.workers):
         return ()
     partitions = Partitions.of(plan)
-    counted = {worker: summary.cost for worker, summary in summaries.items()}
+    counted = {worker: load.cost for worker, load in loads.items()}
     draft = Draft(
         partitions.boxes,
         {worker: float(cost) for worker, cost in counted.items()},
         partitions.idle,
-        summaries,
-        FieldEstimate(summaries, partitions.boxes),
-        frozenset(summaries),
+        loads,
+        FieldEstimate(loads, partitions.boxes),
+        frozenset(loads),
     )
     least = settings.gain * sum(counted.values()) / len(counted)
     taken: list[Operation] = []

@@ -1,6 +1,6 @@
-"""Where cost lies within partitions, as far as their summaries tell: estimates, and bounds that hold.
+"""Where cost lies within partitions, as far as is reported: estimates, and bounds that hold.
 
-A summary gives the cost up to some positions (`Knot`) of both axes. Between two knots the running cost grows from one to
+Evaluators report the cost up to some positions (`Knot`) of both axes. Between two knots the running cost grows from one to
 the other, evenly as an estimate. What lies in columns a to b *and* rows c to d of a partition is not told by its
 aggregates; with column and row independent it is the product of the two shares, and it is never more than the smaller of
 the two bands. So the cost of any box can be estimated, and bounded, before a cell has moved: enough to try several
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from operators.balancing.tornado.aggregates import AXES, Box, Ints
-from operators.balancing.tornado.summaries import EvaluatorSummary
+from operators.balancing.tornado.partition_loads import PartitionLoad
 from partitioners.columns import Floats
 
 __all__ = ["FieldEstimate"]
@@ -37,18 +37,18 @@ class _Axis:
     ended: Ints
 
     @classmethod
-    def of(cls, summary: EvaluatorSummary, box: Box, axis: int) -> "_Axis":
-        """Spread the knots of a summary over the columns or rows of its box."""
+    def of(cls, load: PartitionLoad, box: Box, axis: int) -> "_Axis":
+        """Spread the knots of a load over the columns or rows of its box."""
         lines = box[axis + 2] - box[axis] + 1
-        knots = summary.knots[axis]
+        knots = load.knots[axis]
         place = np.array([0, *(knot.position + 1 - box[axis] for knot in knots), lines])
-        cost = np.array([0, *(knot.low_cost for knot in knots), summary.cost])
-        low = np.array([0, *(knot.low_queries for knot in knots), summary.queries])
-        beyond = np.array([summary.queries, *(knot.high_queries for knot in knots), 0])
+        cost = np.array([0, *(knot.low_cost for knot in knots), load.cost])
+        low = np.array([0, *(knot.low_queries for knot in knots), load.queries])
+        beyond = np.array([load.queries, *(knot.high_queries for knot in knots), 0])
         every = np.arange(lines + 1)
         before, after = np.searchsorted(place, every, side="right") - 1, np.searchsorted(place, every)
-        share = np.interp(every, place, cost) / max(summary.cost, 1)
-        return cls(share, cost[before], cost[after], low[after], summary.queries - beyond[before])
+        share = np.interp(every, place, cost) / max(load.cost, 1)
+        return cls(share, cost[before], cost[after], low[after], load.queries - beyond[before])
 
     def cost_at_most(self, first: int, last: int) -> int:
         """Bound the cost of columns or rows `first` to `last`, counted from the low end."""
@@ -60,15 +60,15 @@ class _Axis:
 
 
 class FieldEstimate:
-    """Costs and queries of boxes, estimated and bounded from summaries of the partitions under them."""
+    """Costs and queries of boxes, estimated and bounded from loads of the partitions under them."""
 
-    def __init__(self, summaries: Mapping[int, EvaluatorSummary], boxes: Mapping[int, Box]) -> None:
-        self._summaries = [summaries[worker] for worker in sorted(boxes)]
+    def __init__(self, loads: Mapping[int, PartitionLoad], boxes: Mapping[int, Box]) -> None:
+        self._loads = [loads[worker] for worker in sorted(boxes)]
         self._boxes = [boxes[worker] for worker in sorted(boxes)]
         self._edges = np.array(self._boxes)
         self._axes = [
-            tuple(_Axis.of(summary, box, axis) for axis in AXES)
-            for summary, box in zip(self._summaries, self._boxes, strict=True)
+            tuple(_Axis.of(load, box, axis) for axis in AXES)
+            for load, box in zip(self._loads, self._boxes, strict=True)
         ]
         self._running: dict[tuple[Box, int], Floats] = {}
 
@@ -105,7 +105,7 @@ class FieldEstimate:
             end = begin + part[axis + 2] - part[axis] + 1
             other = axes[across].share[part[across + 2] + 1] - axes[across].share[part[across]]
             along = axes[axis].share[part[axis] : part[axis + 2] + 2]
-            grown = (along - along[0]) * (other * self._summaries[number].cost)
+            grown = (along - along[0]) * (other * self._loads[number].cost)
             sums[begin : end + 1] += grown
             sums[end + 1 :] += grown[-1]
         return sums

@@ -6,7 +6,7 @@ carry out (C_t, Equation 5); what it does to a plan is in `operators.balancing.t
 
 from dataclasses import dataclass
 
-from operators.balancing.tornado.summaries import Split
+from operators.balancing.tornado.partition_loads import Split
 from partitioners.grids.adjacency import Side
 
 __all__ = ["BorderShift", "CornerShiftOperation", "Operation", "SplitMerge", "SplitOff", "axis_of"]

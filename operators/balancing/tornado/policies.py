@@ -69,7 +69,7 @@ def _policy(name: str, about: str, statistics: str, operations_of: Operations) -
 
 
 TORNADO_POLICIES = (
-    _policy("tornado", "Tornado: several operations a round, on summaries of evaluators", "summaries", decide),
-    _policy("tornado-paper", "Tornado as published: one operation a round", "summaries", decide_as_paper),
+    _policy("tornado", "Tornado: several operations a round, on loads of partitions", "partitions", decide),
+    _policy("tornado-paper", "Tornado as published: one operation a round", "partitions", decide_as_paper),
     _policy("tornado-centralised", "tornado, on statistics of every cell (Figure 9b)", "cells", decide_centralised),
 )

@@ -9,8 +9,8 @@ from operators.balancing.tornado.aggregates import AXES, Box
 from operators.balancing.tornado.borders import Border, borders_of
 from operators.balancing.tornado.estimates import FieldEstimate
 from operators.balancing.tornado.operations import BorderShift, CornerShiftOperation, Operation, SplitMerge, SplitOff
+from operators.balancing.tornado.partition_loads import PartitionLoad, Split
 from operators.balancing.tornado.plan_changes import halves
-from operators.balancing.tornado.summaries import EvaluatorSummary, Split
 from partitioners.grids.adjacency import Adjacency, Side, corner_strip, neighbours_of
 
 __all__ = ["Draft", "Proposal", "proposals"]
@@ -24,15 +24,15 @@ class Draft:
         boxes: the box of each worker that has one.
         costs: the estimated cost of each box.
         idle: the workers without a box, ascending.
-        summaries: what was counted, under the plan in force.
-        field: estimates from these summaries.
-        untouched: the workers that have the box that they were counted for, so that their summaries are exact.
+        loads: what was counted, under the plan in force.
+        field: estimates from these loads.
+        untouched: the workers that have the box that they were counted for, so that their loads are exact.
     """
 
     boxes: Mapping[int, Box]
     costs: Mapping[int, float]
     idle: tuple[int, ...]
-    summaries: Mapping[int, EvaluatorSummary]
+    loads: Mapping[int, PartitionLoad]
     field: FieldEstimate
     untouched: frozenset[int]
 
@@ -105,7 +105,7 @@ def _splits(draft: Draft, borders: tuple[Border, ...]) -> Iterator[Proposal]:
 def _split_of(draft: Draft, worker: int) -> Split | None:
     """Return the split that divides a box most evenly: as counted, or as estimated where the box is new."""
     if worker in draft.untouched:
-        return draft.summaries[worker].split
+        return draft.loads[worker].split
     box = draft.boxes[worker]
     best: tuple[float, int, int] | None = None
     for axis in AXES:

@@ -7,9 +7,9 @@ import numpy as np
 from operators.balancing.tornado.aggregates import Box
 from operators.balancing.tornado.borders import borders_of
 from operators.balancing.tornado.operations import BorderShift, CornerShiftOperation, Operation, SplitMerge, SplitOff
+from operators.balancing.tornado.partition_loads import Split
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.plan_changes import changed
-from operators.balancing.tornado.summaries import Split
 from partitioners.grids.adjacency import Adjacency, Side, neighbours_of
 from partitioners.plans.grid_plan import GridPlan
 

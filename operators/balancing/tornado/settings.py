@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from operators.balancing.tornado.summaries import KNOTS, MAX_KNOTS
+from operators.balancing.tornado.partition_loads import KNOTS, MAX_KNOTS
 from streams.errors import DeclarationError
 
 __all__ = ["MAX_OPERATIONS", "TornadoSettings"]
@@ -22,7 +22,7 @@ class TornadoSettings:
             workers for `tornado`, as it can give work to idle ones, and of those with a partition for `tornado-paper`.
         minimal_cost: nothing is done while less than this was counted in all: too little to judge by.
         gain: `tornado` takes no operation whose C_r is less than this share of the mean cost.
-        knots: how finely summaries tell where cost lies, as positions an axis; only `tornado` needs any.
+        knots: how finely evaluators report where cost lies, as positions an axis; only `tornado` needs any.
     """
 
     beta: float = 1.0

@@ -11,20 +11,20 @@ from itertools import pairwise
 from operators.balancing.tornado.aggregates import Box
 from operators.balancing.tornado.borders import Border, borders_of
 from operators.balancing.tornado.operations import BorderShift, CornerShiftOperation, Operation, SplitMerge
+from operators.balancing.tornado.partition_loads import PartitionLoad
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.settings import TornadoSettings
-from operators.balancing.tornado.summaries import EvaluatorSummary
 from partitioners.grids.adjacency import Side
 from partitioners.plans.grid_plan import GridPlan
 from streams.errors import InputError
 
 __all__ = ["candidates", "decide_as_paper", "disjoint", "known", "worth_a_look"]
 
-Summaries = Mapping[int, EvaluatorSummary]
+Loads = Mapping[int, PartitionLoad]
 
 
 def decide_as_paper(
-    statistics: Sequence[EvaluatorSummary], plan: GridPlan, settings: TornadoSettings
+    statistics: Sequence[PartitionLoad], plan: GridPlan, settings: TornadoSettings
 ) -> tuple[Operation, ...]:
     """Return the operation with the largest C_r that is greater than its C_t, or none.
 
@@ -54,7 +54,7 @@ def disjoint(operations: Sequence[Operation], limit: int) -> tuple[Operation, ..
     return tuple(chosen)
 
 
-def candidates(statistics: Sequence[EvaluatorSummary], plan: GridPlan, beta: float) -> tuple[Operation, ...]:
+def candidates(statistics: Sequence[PartitionLoad], plan: GridPlan, beta: float) -> tuple[Operation, ...]:
     """Return all operations of Section 4.2 that reduce the largest cost of those involved, in a fixed order."""
     partitions = Partitions.of(plan)
     by_worker = known(statistics, plan)
@@ -67,44 +67,42 @@ def candidates(statistics: Sequence[EvaluatorSummary], plan: GridPlan, beta: flo
     return tuple(operation for operation in found if operation.reduction > 0)
 
 
-def known(statistics: Sequence[EvaluatorSummary], plan: GridPlan) -> Summaries:
-    """Return summaries by worker, ascending; raise unless there is one of this plan for each worker with a partition."""
-    ordered = sorted(statistics, key=lambda summary: summary.worker)
+def known(statistics: Sequence[PartitionLoad], plan: GridPlan) -> Loads:
+    """Return loads by worker, ascending; raise unless there is one of this plan for each worker with a partition."""
+    ordered = sorted(statistics, key=lambda load: load.worker)
     wanted = sorted(Partitions.of(plan).numbers)
-    if [summary.worker for summary in ordered] != wanted:
+    if [load.worker for load in ordered] != wanted:
         twice = [a.worker for a, b in pairwise(ordered) if a.worker == b.worker]
         raise InputError(
-            f"summaries of the workers {[summary.worker for summary in ordered]}"
+            f"loads of the workers {[load.worker for load in ordered]}"
             f"{f' (worker {twice[0]} twice)' if twice else ''}; expected one of each worker with a partition: {wanted}"
         )
-    for summary in ordered:
-        if summary.version != plan.version:
+    for load in ordered:
+        if load.version != plan.version:
             raise InputError(
-                f"the summary of worker {summary.worker} was counted under plan {summary.version}, but plan {plan.version} "
-                "is in force; decide on summaries of one plan only"
+                f"the load of worker {load.worker} was counted under plan {load.version}, but plan {plan.version} "
+                "is in force; decide on loads of one plan only"
             )
-    return {summary.worker: summary for summary in ordered}
+    return {load.worker: load for load in ordered}
 
 
-def worth_a_look(summaries: Summaries, settings: TornadoSettings, workers: int) -> bool:
+def worth_a_look(loads: Loads, settings: TornadoSettings, workers: int) -> bool:
     """Tell whether enough was counted and the largest cost is far enough above the mean of so many workers."""
-    costs = [summary.cost for summary in summaries.values()]
+    costs = [load.cost for load in loads.values()]
     total = sum(costs)
     return total >= max(settings.minimal_cost, 1) and max(costs) * workers >= settings.threshold * total
 
 
-def _split_merges(
-    summaries: Summaries, borders: Sequence[Border], idle: tuple[int, ...], beta: float
-) -> list[SplitMerge]:
+def _split_merges(loads: Loads, borders: Sequence[Border], idle: tuple[int, ...], beta: float) -> list[SplitMerge]:
     """Equations 4 and 5. X2 and Z, which move, are the half and the neighbour with fewer queries."""
     pairs = []
     for border in borders:
-        low, high = summaries[border.low[0]], summaries[border.high[0]]
+        low, high = loads[border.low[0]], loads[border.high[0]]
         y, z = (low, high) if low.queries >= high.queries else (high, low)
         pairs.append((y.cost + z.cost, y.worker, z.worker, z.queries))
     pairs.sort()
     found = []
-    for x in summaries.values():
+    for x in loads.values():
         if x.split is None:
             continue
         gives_low = x.split.low_queries < x.split.high_queries
@@ -119,13 +117,11 @@ def _split_merges(
     return found
 
 
-def _shifts(
-    summaries: Summaries, borders: Sequence[Border], boxes: Mapping[int, Box], beta: float
-) -> list[BorderShift]:
+def _shifts(loads: Loads, borders: Sequence[Border], boxes: Mapping[int, Box], beta: float) -> list[BorderShift]:
     """Shifts to the cheaper side of a border; C_r and C_t are the estimates of Section 4.3."""
     found = []
     for border in borders:
-        low, high = summaries[border.low[0]], summaries[border.high[0]]
+        low, high = loads[border.low[0]], loads[border.high[0]]
         giver, taker = (low, high) if low.cost >= high.cost else (high, low)
         box = boxes[giver.worker]
         if giver.cost == 0 or box[border.axis] == box[border.axis + 2]:
@@ -137,11 +133,11 @@ def _shifts(
     return found
 
 
-def _corner_shifts(summaries: Summaries, beta: float) -> list[CornerShiftOperation]:
+def _corner_shifts(loads: Loads, beta: float) -> list[CornerShiftOperation]:
     found = []
-    for giver in summaries.values():
+    for giver in loads.values():
         for corner in giver.corners:
-            after = max(giver.cost - corner.cost, summaries[corner.taker].cost + corner.cost)
+            after = max(giver.cost - corner.cost, loads[corner.taker].cost + corner.cost)
             operation = CornerShiftOperation(giver.worker, corner.taker, corner.side)
             found.append(replace(operation, reduction=float(giver.cost - after), overhead=beta * corner.queries))
     return found

@@ -10,67 +10,67 @@ import numpy as np
 
 from operators.balancing.tornado.aggregates import Box, Ints
 from operators.balancing.tornado.cells import CellStatistics
-from operators.balancing.tornado.summaries import MAX_KNOTS, CornerShift, EvaluatorSummary, Knot, Split
+from operators.balancing.tornado.partition_loads import MAX_KNOTS, CornerShift, Knot, PartitionLoad, Split
 from partitioners.grids.adjacency import Side
 from streams.batches import TupleBatch
 from streams.errors import InputError
 
 __all__ = [
     "CELLS_FIELD",
-    "SUMMARIES_FIELD",
+    "LOADS_FIELD",
     "cells_from_batch",
     "cells_to_batch",
-    "summaries_from_batch",
-    "summaries_to_batch",
+    "loads_from_batch",
+    "loads_to_batch",
 ]
 
 _SIDES = tuple(Side)
 #: The one field of a batch says what it holds.
-SUMMARIES_FIELD, CELLS_FIELD = "summary", "cells"
+LOADS_FIELD, CELLS_FIELD = "partitions", "cells"
 #: Neighbours at two sides of four corners.
 _MAX_CORNERS = 8
 
 
-def summaries_to_batch(summaries: Sequence[EvaluatorSummary]) -> TupleBatch:
-    """Write summaries.
+def loads_to_batch(loads: Sequence[PartitionLoad]) -> TupleBatch:
+    """Write loads of partitions.
 
     A record: worker, version, cost, queries, 1 and the six numbers of the split or 0, the number of corners with four
     numbers each, and for both axes the number of knots with four numbers each.
     """
     values: list[int] = []
-    for s in summaries:
-        values += (s.worker, s.version, s.cost, s.queries)
-        if s.split is None:
+    for load in loads:
+        values += (load.worker, load.version, load.cost, load.queries)
+        if load.split is None:
             values.append(0)
         else:
-            p = s.split
+            p = load.split
             values += (1, p.axis, p.position, p.low_cost, p.high_cost, p.low_queries, p.high_queries)
-        values.append(len(s.corners))
-        for corner in s.corners:
+        values.append(len(load.corners))
+        for corner in load.corners:
             values += (corner.taker, _SIDES.index(corner.side), corner.cost, corner.queries)
-        for knots in s.knots:
+        for knots in load.knots:
             values.append(len(knots))
             for knot in knots:
                 values += (knot.position, knot.low_cost, knot.low_queries, knot.high_queries)
-    return _batch(np.array(values, np.int64), SUMMARIES_FIELD)
+    return _batch(np.array(values, np.int64), LOADS_FIELD)
 
 
-def summaries_from_batch(batch: TupleBatch) -> tuple[EvaluatorSummary, ...]:
-    """Read summaries; raise `InputError` for anything that `summaries_to_batch` does not write."""
-    numbers = _Numbers(_values(batch, SUMMARIES_FIELD), "summaries of evaluators")
+def loads_from_batch(batch: TupleBatch) -> tuple[PartitionLoad, ...]:
+    """Read loads of partitions; raise `InputError` for anything that `loads_to_batch` does not write."""
+    numbers = _Numbers(_values(batch, LOADS_FIELD), "loads of partitions")
     found = []
     while numbers.left:
         worker, version, cost, queries = numbers.take(4).tolist()
         split = Split(*numbers.take(6).tolist()) if numbers.count(1, "splits") else None
         corners = [numbers.take(4).tolist() for _ in range(numbers.count(_MAX_CORNERS, "corner shifts"))]
         if any(not 0 <= side < len(_SIDES) for _, side, _, _ in corners):
-            raise InputError("summaries of evaluators name a side that there is not; the sender is of another release")
+            raise InputError("loads of partitions name a side that there is not; the sender is of another release")
         x, y = (
             tuple(Knot(*row) for row in numbers.take(4 * numbers.count(MAX_KNOTS, "knots")).reshape(-1, 4).tolist())
             for _ in range(2)
         )
         shifts = tuple(CornerShift(taker, _SIDES[side], moved, held) for taker, side, moved, held in corners)
-        found.append(EvaluatorSummary(worker, version, cost, queries, split, shifts, (x, y)))
+        found.append(PartitionLoad(worker, version, cost, queries, split, shifts, (x, y)))
     return tuple(found)
 
 

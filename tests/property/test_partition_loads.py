@@ -10,8 +10,8 @@ from operators.balancing.tornado import (
     CellStatistics,
     cells_from_batch,
     cells_to_batch,
-    summaries_from_batch,
-    summaries_to_batch,
+    loads_from_batch,
+    loads_to_batch,
 )
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.plan_changes import halves
@@ -38,23 +38,23 @@ def _cuts(box):
 
 
 @given(worlds())
-def test_summary_counts_what_is_there(world):
+def test_load_counts_what_is_there(world):
     """Cost and queries are those of the box; there is a split unless it is a single cell."""
     field, plan = world
-    for summary in field.summaries(plan):
-        box = Partitions.of(plan).boxes[summary.worker]
-        assert summary.cost == field.cost_of(box)
-        assert summary.queries == len(field.queries_of(box))
-        assert summary.version == plan.version
-        assert (summary.split is None) == (box[:2] == box[2:])
+    for load in field.loads(plan):
+        box = Partitions.of(plan).boxes[load.worker]
+        assert load.cost == field.cost_of(box)
+        assert load.queries == len(field.queries_of(box))
+        assert load.version == plan.version
+        assert (load.split is None) == (box[:2] == box[2:])
 
 
 @given(worlds())
 def test_split_divides_as_evenly_as_any_cut(world):
     """Over all positions of both axes none has a smaller difference; what it says of the parts is exact."""
     field, plan = world
-    for summary in field.summaries(plan):
-        box, split = Partitions.of(plan).boxes[summary.worker], summary.split
+    for load in field.loads(plan):
+        box, split = Partitions.of(plan).boxes[load.worker], load.split
         if split is None:
             continue
         differences = [abs(field.cost_of(low) - field.cost_of(high)) for _, _, low, high in _cuts(box)]
@@ -69,10 +69,10 @@ def test_corners_say_what_a_strip_holds(world):
     """Cost and queries of each strip are exact, and there are at most eight."""
     field, plan = world
     boxes = Partitions.of(plan).boxes
-    for summary in field.summaries(plan):
-        assert len(summary.corners) <= 8
-        for corner in summary.corners:
-            strip, _, _ = corner_strip(boxes[summary.worker], boxes[corner.taker], corner.side)
+    for load in field.loads(plan):
+        assert len(load.corners) <= 8
+        for corner in load.corners:
+            strip, _, _ = corner_strip(boxes[load.worker], boxes[corner.taker], corner.side)
             assert (corner.cost, corner.queries) == (field.cost_of(strip), len(field.queries_of(strip)))
 
 
@@ -80,9 +80,9 @@ def test_corners_say_what_a_strip_holds(world):
 def test_knots_are_exact_and_evenly_spread(world, count):
     """What a knot says of both sides is exact; without a dear line between them, knots are a share of the cost apart."""
     field, plan = world
-    for summary in field.summaries(plan, count):
-        box = Partitions.of(plan).boxes[summary.worker]
-        for axis, knots in enumerate(summary.knots):
+    for load in field.loads(plan, count):
+        box = Partitions.of(plan).boxes[load.worker]
+        for axis, knots in enumerate(load.knots):
             positions = [knot.position for knot in knots]
             assert positions == sorted(set(positions))
             assert len(positions) <= count
@@ -93,9 +93,9 @@ def test_knots_are_exact_and_evenly_spread(world, count):
                 assert knot.low_cost == field.cost_of(low)
                 assert (knot.low_queries, knot.high_queries) == tuple(len(field.queries_of(p)) for p in (low, high))
             lines = [field.cost_of(_line(box, axis, place)) for place in range(box[axis], box[axis + 2] + 1)]
-            steps = np.diff([0, *(knot.low_cost for knot in knots), summary.cost])
+            steps = np.diff([0, *(knot.low_cost for knot in knots), load.cost])
             if count:
-                assert max(steps) <= summary.cost / (count + 1) + 1 + 2 * max(lines)
+                assert max(steps) <= load.cost / (count + 1) + 1 + 2 * max(lines)
 
 
 def _line(box, axis, place):
@@ -105,23 +105,23 @@ def _line(box, axis, place):
 
 
 @given(worlds(), st.integers(0, 9))
-def test_summaries_come_back_from_the_wire(world, knots):
+def test_loads_come_back_from_the_wire(world, knots):
     """What is written, encoded, decoded and read is the same; batches may be put one after the other."""
     field, plan = world
-    summaries = field.summaries(plan, knots)
-    batches = [_sent(summaries_to_batch([summary])) for summary in summaries]
-    assert summaries_from_batch(TupleBatch.concat(batches)) == tuple(summaries)
-    assert summaries_from_batch(_sent(summaries_to_batch(summaries))) == tuple(summaries)
+    loads = field.loads(plan, knots)
+    batches = [_sent(loads_to_batch([load])) for load in loads]
+    assert loads_from_batch(TupleBatch.concat(batches)) == tuple(loads)
+    assert loads_from_batch(_sent(loads_to_batch(loads))) == tuple(loads)
 
 
 @given(worlds())
 def test_cells_come_back_from_the_wire(world):
-    """Statistics of cells survive as well, and give the summaries that evaluators make themselves."""
+    """Statistics of cells survive as well, and give the loads that evaluators make themselves."""
     field, plan = world
     boxes = Partitions.of(plan).boxes
     cells = [CellStatistics.of_load(field.load(boxes[worker]), plan, worker) for worker in sorted(boxes)]
     back = cells_from_batch(TupleBatch.concat([_sent(cells_to_batch([one])) for one in cells]))
-    assert [one.summary(plan, 5) for one in back] == field.summaries(plan, 5)
+    assert [one.load(plan, 5) for one in back] == field.loads(plan, 5)
     assert all(np.array_equal(a.cost, b.cost) for a, b in zip(cells, back, strict=True))
 
 
@@ -134,7 +134,7 @@ def _sent(batch):
 def test_other_numbers_are_read_or_refused(values, wide):
     """Any numbers are an `InputError`, or statistics that are written as these very numbers."""
     given_ = np.array(values, np.int64 if wide else np.uint32)
-    for read, write in ((summaries_from_batch, summaries_to_batch), (cells_from_batch, cells_to_batch)):
+    for read, write in ((loads_from_batch, loads_to_batch), (cells_from_batch, cells_to_batch)):
         try:
             found = read(TupleBatch(("value",), (given_,)))
         except InputError:
@@ -149,7 +149,7 @@ def test_cut_off_statistics_are_refused(world, data):
     box = Partitions.of(plan).boxes[int(plan.part_worker[0])]
     cells = CellStatistics.of_load(field.load(box), plan, int(plan.part_worker[0]))
     for batch, read in (
-        (summaries_to_batch(field.summaries(plan)[:1]), summaries_from_batch),
+        (loads_to_batch(field.loads(plan)[:1]), loads_from_batch),
         (cells_to_batch([cells]), cells_from_batch),
     ):
         short = batch.slice(0, data.draw(st.integers(1, len(batch) - 1)))

@@ -19,13 +19,13 @@ __all__ = [
     "KNOTS",
     "MAX_KNOTS",
     "CornerShift",
-    "EvaluatorSummary",
     "Knot",
+    "PartitionLoad",
     "Split",
     "best_split",
+    "load_of_partition",
+    "load_of_sums",
     "split_at",
-    "summarize",
-    "summary_of",
 ]
 
 #: Knots of an axis, unless set otherwise, and at most.
@@ -90,8 +90,8 @@ class Knot:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatorSummary:
-    """The workload of an evaluator under one plan.
+class PartitionLoad:
+    """The load of an evaluator's partition under one plan, in a few numbers.
 
     Attributes:
         worker: the evaluator.
@@ -112,17 +112,17 @@ class EvaluatorSummary:
     knots: tuple[tuple[Knot, ...], tuple[Knot, ...]] = ((), ())
 
 
-def summarize(load: LoadAggregates, plan: GridPlan, worker: int, knots: int = KNOTS) -> EvaluatorSummary:
-    """Summarise what a worker's index has counted since the plan took effect, in O(m + n)."""
+def load_of_partition(load: LoadAggregates, plan: GridPlan, worker: int, knots: int = KNOTS) -> PartitionLoad:
+    """Return what a worker's index has counted since the plan took effect, in O(m + n)."""
     box = Partitions.of(plan).box(worker)
-    return summary_of(BandSums.of_load(load, box), plan, worker, knots)
+    return load_of_sums(BandSums.of_load(load, box), plan, worker, knots)
 
 
-def summary_of(sums: BandSums, plan: GridPlan, worker: int, knots: int = KNOTS) -> EvaluatorSummary:
-    """Summarise the aggregates of a worker's box; at most so many knots an axis."""
+def load_of_sums(sums: BandSums, plan: GridPlan, worker: int, knots: int = KNOTS) -> PartitionLoad:
+    """Return the load of a worker's box from its aggregates; at most so many knots an axis."""
     if not 0 <= knots <= MAX_KNOTS:
-        raise DeclarationError(f"a summary of {knots} knots an axis; expected 0 to {MAX_KNOTS:,}")
-    return EvaluatorSummary(
+        raise DeclarationError(f"a load of {knots} knots an axis; expected 0 to {MAX_KNOTS:,}")
+    return PartitionLoad(
         worker,
         plan.version,
         sums.cost,
