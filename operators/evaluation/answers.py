@@ -11,9 +11,12 @@ from operators.evaluation.handover import Handover
 from operators.evaluation.instants import Instants
 from operators.operator import Emitter, Epoch
 from streams.batches import QueryBatch, RankedBatch
-from streams.columns import Ints
+from streams.columns import Ints, union_of, without
 
 __all__ = ["Answers"]
+
+#: Lists of a batch, at most: where an epoch has changed millions of them, what is needed to put one together stays small.
+SENT_TOGETHER = 1 << 18
 
 _NONE: Ints = np.empty(0, np.int64)
 
@@ -34,7 +37,7 @@ class Answers:
 
     def change(self, found: Found, ts: int | None) -> None:
         """Note what objects up to a time have brought."""
-        self.changed = np.union1d(self.changed, found.changed) if len(self.changed) else found.changed
+        self.changed = union_of(self.changed, found.changed)
         self._saw(ts)
 
     def _saw(self, ts: int | None) -> None:
@@ -48,14 +51,14 @@ class Answers:
         if handover is not None:
             speaking = handover.settle(None if epoch.final else epoch.number)
             if len(speaking):
-                self.changed = np.union1d(self.changed, standing(self._core.queries(speaking)))
+                self.changed = union_of(self.changed, standing(self._core.queries(speaking)))
         withheld = _NONE if handover is None else handover.withheld
         self._answer(epoch.watermark, withheld, emit)
-        waits = np.isin(self.changed, withheld)
-        ready, self.changed = self.changed[~waits], self.changed[waits]
+        ready = without(self.changed, withheld)
+        self.changed = self.changed[np.isin(self.changed, withheld)] if len(ready) < len(self.changed) else _NONE
         ready = ready[self._core.holds(ready)]
-        if len(ready):
-            emit.batch(self._stamped(self._core.results(ready)), self._stream)
+        for start in range(0, len(ready), SENT_TOGETHER):
+            emit.batch(self._stamped(self._core.results(ready[start : start + SENT_TOGETHER])), self._stream)
         if handover is not None:
             numbers, others = handover.replaced(ready)
             if len(numbers):

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes import Cost, Load, Matches
-from partitioners.plans.moved_places import Box
+from partitioners.columns import Floats
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 
-__all__ = ["Core", "Found", "KnowsPlaces", "ListCore"]
+__all__ = ["Clocked", "Core", "Found", "ListCore"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,10 +26,12 @@ class Found:
     Attributes:
         matches: for queries whose results are matches: the pairs.
         changed: for queries whose results are lists: the numbers of those whose list has changed.
+        hits: for queries whose lists are kept elsewhere: what may enter them, a row a query.
     """
 
     matches: Matches | None = None
     changed: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    hits: RankedBatch | None = None
 
 
 class Core(Protocol):
@@ -56,6 +58,13 @@ class Core(Protocol):
 
     def holds(self, numbers: Ints) -> NDArray[np.bool_]:
         """Tell of each number whether it is held."""
+
+    def touching(self, boxes: Floats) -> Ints:
+        """Return the numbers of the queries that touch any of some closed boxes, ascending; others may be among them.
+
+        A box is low x, low y, high x, high y. So fewer are looked through when a plan changes; a core that knows no places
+        returns the numbers of all.
+        """
 
     def queries(self, numbers: Ints) -> QueryBatch:
         """Return those of these queries that are held, in this order; their ids are their numbers."""
@@ -115,11 +124,16 @@ class Core(Protocol):
 
 
 @runtime_checkable
-class KnowsPlaces(Protocol):
-    """What a core may offer besides: it finds the queries of a place, so that fewer are looked through when a plan changes."""
+class Clocked(Protocol):
+    """What a core with lists may offer besides: its lists also change because time goes by, as those over a window do."""
 
-    def touching(self, box: Box) -> Ints:
-        """Return the numbers of the queries that touch a closed box, ascending; others may be among them."""
+    def settle(self, now: int, until: int | None) -> Found:
+        """Let time go by, up to `now`: all objects up to it have been taken, and perhaps some later ones.
+
+        Asked once for every epoch in which a time has become complete, before lists are sent. All input before `until` is
+        complete, so the list of a query that ends by then is that of its last moment. A query that begins later than now has no
+        list yet.
+        """
 
 
 class ListCore(Core, Protocol):

@@ -92,6 +92,7 @@ def divided_states(core: Any, states: Sequence[State], division: Division) -> li
                 "answers": answers if lists else None,
                 "examined": 0,
                 "watermark": watermark,
+                "times": np.concatenate([state["times"] for state in states]),
                 "ended": np.empty(0, np.int64),
                 "meetings": {"numbers": queries.number[met], "off": met_off, "workers": met_workers},
                 "next_meetings": None,

@@ -16,27 +16,26 @@ import numpy as np
 from operators.balancing.orders import PlanSchedule, orders_of
 from operators.balancing.statistics import LoadReporter, make_reporter
 from operators.evaluation.answers import Answers
-from operators.evaluation.core import Core, Found, ListCore
+from operators.evaluation.core import Clocked, Core, Found, ListCore
 from operators.evaluation.division import divided_states, live_queries
-from operators.evaluation.handover import Handover, moving_problems
-from operators.evaluation.meetings import Meetings
+from operators.evaluation.handover import BOUND_FIELDS, Handover, moving_problems
+from operators.evaluation.meetings import Meetings, hits_of
+from operators.evaluation.passing_time import PassingTime
 from operators.needs import EVALUATOR_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
-from operators.routing.textual_summary import SUMMARY_FIELDS, summary_changes
-from partitioners.columns import Csr
-from partitioners.plans.moved_places import moved_places
+from operators.routing.textual_summary import TEXTUAL_FIELDS, textual_changes
+from partitioners.columns import Csr, all_to
+from partitioners.plans.moved_places import moved_places, moved_subscriptions
 from partitioners.plans.plan import Plan
 from streams.batches import OP_REGISTER, HitBatch, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ints
 from streams.errors import DeclarationError
 
-__all__ = ["BOUND_FIELDS", "REPLY_FIELDS", "Evaluator"]
+__all__ = ["REPLY_FIELDS", "Evaluator"]
 
 #: What evaluators answer a balancer: ``answer`` (to a question of the policy) and ``sent`` (pairs of taker and queries given).
 REPLY_FIELDS = ("kind", "worker", "value")
-#: What an object must come up to for a query that was given, so that the taker need not start with everything.
-BOUND_FIELDS = ("number", "bound")
 
 _NONE: Ints = np.empty(0, np.int64)
 
@@ -61,7 +60,7 @@ class Evaluator(Bolt):
         "transfer": batch_fields(QueryBatch),
         "bounds": BOUND_FIELDS,
         "adoption": batch_fields(RankedBatch),
-        "keywords": SUMMARY_FIELDS,
+        "keywords": TEXTUAL_FIELDS,
     }
     outputs: ClassVar = {"results": batch_fields(HitBatch), **exchanged}
     addressed: ClassVar = frozenset({"transfer", "bounds", "adoption"})
@@ -89,8 +88,7 @@ class Evaluator(Bolt):
         """Start without queries."""
         self._context = context
         self._core = self.make_core(context)
-        lists = cast(ListCore, self._core) if self.core_class.remembers else None
-        self._answers = None if lists is None else Answers(lists, self.answers_on)
+        self._answers = Answers(cast(ListCore, self._core), self.answers_on) if self.core_class.remembers else None
         self._meetings = self._meetings_of(context.plan)
         self._next_meetings: Meetings | None = None
         self._schedule: PlanSchedule | None = None
@@ -100,17 +98,22 @@ class Evaluator(Bolt):
             assert context.plan is not None
             self._schedule = PlanSchedule(context.plan, context.window)
             self._handover = Handover(context.index, self.transfer_queries)
-            self._reporter = make_reporter(context.statistics, context.index, self._core)
+            self._reporter = make_reporter(context.statistics, context.index, self._core, context.metric)
         self._examined = 0
         self._watermark: int | None = None
+        self._clocked = self._core if isinstance(self._core, Clocked) else None
+        self._time = PassingTime()
         self._ended: Ints = _NONE
         self._counts_words = "keywords" in context.targets
 
-    def _meetings_of(self, plan: Plan | None) -> Meetings | None:
-        """Return what decides who reports a match that several could; lists are freed of doubles by their merger."""
-        if plan is None or plan.meets_once or self.core_class.remembers:
+    def _meetings_of(self, plan: Plan | None, state: State | None = None) -> Meetings | None:
+        """Return what decides who reports a match that several could; what is no result yet is freed of doubles later."""
+        if plan is None or plan.meets_once or self.answers_on != "results":
             return None
-        return Meetings(plan, self._context.index, self._context.metric)
+        meetings = Meetings(plan, self._context.index, self._context.metric)
+        if state is not None:
+            meetings.restore(state)
+        return meetings
 
     # --- one epoch ---------------------------------------------------------------------------------------------------
 
@@ -137,6 +140,8 @@ class Evaluator(Bolt):
             self._give(self._handover, epoch, emit)
 
     def _apply(self, queries: QueryBatch) -> None:
+        if self._clocked is not None:
+            self._time.note(queries.ts)
         registers = queries.op == OP_REGISTER
         new = queries if registers.all() else queries.take(np.flatnonzero(registers))
         if len(new):
@@ -174,19 +179,14 @@ class Evaluator(Bolt):
 
     def _match(self, objects: ObjectBatch, emit: Emitter) -> None:
         """Report the matches of objects."""
-        matches = self._take(objects).matches
-        if matches is None or not len(matches):
-            return
-        off, numbers = matches.off, matches.number
-        if self._meetings is not None:
-            ours = self._meetings.ours(objects, matches)
-            off, numbers = np.append(0, np.cumsum(ours))[off], numbers[ours]
-        self._context.count("matches", len(numbers))
-        hit = np.flatnonzero(off[1:] > off[:-1])
-        if len(hit):
-            # Rows without a match have no numbers, so the numbers stay as they are.
-            part = np.append(off[hit], off[-1]).astype(np.int32)
-            emit.batch(HitBatch(objects.seq[hit], objects.ts[hit], objects.ids.take(hit), part, numbers), "results")
+        found = self._take(objects)
+        if found.hits is not None and len(found.hits):
+            emit.batch(found.hits, self.answers_on)
+        if found.matches is not None and len(found.matches):
+            hits = hits_of(objects, found.matches, self._meetings)
+            self._context.count("matches", len(hits.number))
+            if len(hits):
+                emit.batch(hits, self.answers_on)
 
     def _take(self, objects: ObjectBatch) -> Found:
         """Let the core take objects, and count what it does."""
@@ -212,6 +212,8 @@ class Evaluator(Bolt):
             answers.change(self._take(taken), int(taken.ts.max()) if len(taken) else None)
             if place == 0 and (epoch.final or mark is None or before is None or mark > before):
                 # What was taken so far is older than the watermark, here and at all other evaluators.
+                if self._clocked is not None and (now := self._time.reached(epoch, answers.last_ts)) is not None:
+                    answers.change(self._clocked.settle(now, epoch.watermark), now)
                 answers.send(epoch, self._handover, emit)
                 self._expire(_NONE if self._handover is None else self._handover.withheld, epoch, emit)
 
@@ -266,15 +268,13 @@ class Evaluator(Bolt):
             return
         lists = cast(ListCore, self._core)
         for batch in inputs.batches("bounds"):
-            numbers, bounds = batch.column("number"), batch.column("bound")
-            held = lists.holds(numbers)
-            lists.bind(numbers[held], bounds[held])
+            held = lists.holds(batch.column("number"))
+            lists.bind(batch.column("number")[held], batch.column("bound")[held])
         for arrival in inputs.arrivals:
             if arrival.stream == "adoption":
                 assert self._schedule is not None
                 assert isinstance(arrival.batch, RankedBatch)
-                one_home = self._schedule.plan.single_home
-                if self._answers.adopt(handover, arrival.batch, arrival.task, one_home=one_home):
+                if self._answers.adopt(handover, arrival.batch, arrival.task, one_home=self._schedule.plan.single_home):
                     self._context.count("moment_results_after_changes", 1)
         handover.arrived(epoch.number)
 
@@ -290,18 +290,19 @@ class Evaluator(Bolt):
             self._schedule.follow(order)
             if order.kind == "prepare":
                 assert self._schedule.next is not None
-                handover.begin(self._core, moved_places(self._schedule.plan, self._schedule.next))
+                plans = self._schedule.plan, self._schedule.next
+                handover.begin(self._core, moved_places(*plans), moved_subscriptions(*plans))
                 self._next_meetings = self._meetings_of(self._schedule.next)
             else:
                 self._switch(handover, epoch, emit)
 
     def _switch(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:
         """Put the next plan in force: what came early speaks from now on, what leaves is silent."""
-        lag = self._context.epoch_feedback
+        when = epoch.number, self._context.epoch_feedback
         if self._answers is None:
-            handover.switch(self._core, None, epoch.number, lag)
+            handover.switch(self._core, None, *when)
         else:
-            for taker, lists in self._answers.hand_over(handover, epoch.number, lag, self._watermark, self._ended):
+            for taker, lists in self._answers.hand_over(handover, *when, self._watermark, self._ended):
                 self._context.count("results_given", len(lists))
                 emit.direct(taker, lists, "adoption")
         self._meetings, self._next_meetings = self._next_meetings, None
@@ -329,8 +330,7 @@ class Evaluator(Bolt):
     def _send_words(self, queries: QueryBatch, worker: int, sign: int, epoch: Epoch, emit: Emitter) -> None:
         """Send routers what a worker's textual summary gains or loses; in the final epoch nobody needs to know any more."""
         if self._counts_words and len(queries) and not epoch.final:
-            routes = np.arange(len(queries) + 1, dtype=np.int32), np.full(len(queries), worker, np.int32)
-            if (changes := summary_changes(queries, routes, sign)) is not None:
+            if (changes := textual_changes(queries, all_to(worker, len(queries)), sign)) is not None:
                 emit.batch(changes, "keywords")
 
     def tick(self, epoch: Epoch, emit: Emitter) -> None:
@@ -350,6 +350,7 @@ class Evaluator(Bolt):
             "answers": None if self._answers is None else self._answers.snapshot(),
             "examined": self._examined,
             "watermark": self._watermark,
+            "times": self._time.times,
             "ended": self._ended,
             "meetings": None if self._meetings is None else self._meetings.snapshot(),
             "next_meetings": None if self._next_meetings is None else self._next_meetings.snapshot(),
@@ -368,7 +369,8 @@ class Evaluator(Bolt):
         self._core.restore(state["core"])
         if self._answers is not None:
             self._answers.restore(state["answers"])
-        self._examined, self._watermark, self._ended = state["examined"], state["watermark"], state["ended"]
+        self._examined, self._watermark = state["examined"], state["watermark"]
+        self._ended, self._time.times = state["ended"], state["times"]
         if self._handover is not None and self._schedule is not None and self._reporter is not None:
             if state["moving"] is not None:
                 self._schedule.restore(state["moving"]["schedule"])
@@ -380,14 +382,11 @@ class Evaluator(Bolt):
                 self._context.count("moment_restored_with_results_under_way", 1)
             if state.get("divided_in_mid_round"):
                 self._context.count("moment_divided_in_mid_round", 1)
-        plan = self._context.plan if self._schedule is None else self._schedule.plan
-        self._meetings = self._meetings_of(plan)
-        if self._meetings is not None:
-            self._meetings.restore(state["meetings"])
-        if self._schedule is not None and state["next_meetings"] is not None:
-            self._next_meetings = self._meetings_of(self._schedule.next)
-            assert self._next_meetings is not None
-            self._next_meetings.restore(state["next_meetings"])
+        plan, coming = (
+            (self._context.plan, None) if self._schedule is None else (self._schedule.plan, self._schedule.next)
+        )
+        self._meetings = self._meetings_of(plan, state["meetings"])
+        self._next_meetings = self._meetings_of(coming, state["next_meetings"])
 
     @classmethod
     def live_queries(cls, states: Sequence[State]) -> QueryBatch:

@@ -11,19 +11,22 @@ in pieces.
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.evaluation.core import Core, KnowsPlaces, ListCore
+from operators.evaluation.core import Core, ListCore
 from operators.evaluation.moves import Moves, moves_of
-from partitioners.columns import Csr, Workers
-from partitioners.plans.moved_places import Box
+from partitioners.columns import Csr, Floats, Workers
 from streams.batches import QueryBatch, RankedBatch
 from streams.columns import Ints, distinct
 
-__all__ = ["Handover", "moving_problems"]
+__all__ = ["BOUND_FIELDS", "Handover", "moving_problems"]
+
+#: What an object must come up to for a query that was given, so that the taker need not start with everything.
+BOUND_FIELDS = ("number", "bound")
 
 #: So many of the queries held are looked through in an epoch: a fraction of what matching costs.
 LOOKED_THROUGH = 131_072
@@ -82,12 +85,13 @@ class Handover:
 
     # --- prepare -----------------------------------------------------------------------------------------------------
 
-    def begin(self, core: Core, where: Box | None = None) -> None:
+    def begin(self, core: Core, where: Floats | None = None, among: Ints | None = None) -> None:
         """Begin to look through what is held, before anything of this epoch is registered.
 
-        Queries that do not touch `where` stay where they are: a core that knows places does not show them.
+        Queries that touch no box of `where`, or are not `among` some, stay where they are.
         """
-        held = core.touching(where) if where is not None and isinstance(core, KnowsPlaces) else core.numbers()
+        everybody = core.numbers if where is None else partial(core.touching, where)
+        held = everybody() if among is None else among[core.holds(among)]
         self._round = _Round(unseen=np.setdiff1d(held, self.left, assume_unique=True))
 
     def register(self, queries: QueryBatch, old: Csr, new: Csr, core: Core) -> NDArray[np.bool_]:

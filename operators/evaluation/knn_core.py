@@ -9,6 +9,7 @@ from operators.evaluation.core import Found
 from operators.indexes import Load
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from operators.indexes.knn.standing_knn import StandingKnn
+from partitioners.columns import Floats
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 
@@ -31,6 +32,10 @@ class KnnCore:
         self.results, self.bounds, self.bind = index.results, index.bounds, index.bind
         self.cost, self.reset_cost, self.weights = index.cost, index.reset_cost, index.weights
         self.snapshot, self.restore = index.snapshot, index.restore
+
+    def touching(self, _boxes: Floats) -> Ints:
+        """Return all subscriptions: one that has found fewer than k objects reaches everywhere."""
+        return self._index.numbers()
 
     def take(self, objects: ObjectBatch) -> Found:
         """Return the subscriptions whose list an epoch has changed."""

@@ -13,11 +13,11 @@ from operators.indexes import Matches
 from partitioners.columns import Csr
 from partitioners.plans.meeting import first_meeting, route_objects, route_queries
 from partitioners.plans.plan import Plan
-from streams.batches import ObjectBatch, QueryBatch
+from streams.batches import HitBatch, ObjectBatch, QueryBatch
 from streams.columns import Ints, Offsets, csr_concat, csr_take
 from streams.geometry import Metric
 
-__all__ = ["Meetings"]
+__all__ = ["Meetings", "hits_of"]
 
 
 class Meetings:
@@ -69,3 +69,15 @@ class Meetings:
             first = first_meeting(routes, (self._off, self._workers), matches.object[shared], row[shared])
             ours[shared] = first == self._worker
         return ours
+
+
+def hits_of(objects: ObjectBatch, matches: Matches, meetings: Meetings | None) -> HitBatch:
+    """Return the matches that a worker is to report: all, where no other worker can find them too."""
+    off, numbers = matches.off, matches.number
+    if meetings is not None:
+        ours = meetings.ours(objects, matches)
+        off, numbers = np.append(0, np.cumsum(ours))[off], numbers[ours]
+    hit = np.flatnonzero(off[1:] > off[:-1])
+    # Rows without a match have no numbers, so the numbers stay as they are.
+    part = np.append(off[hit], off[-1]).astype(np.int32)
+    return HitBatch(objects.seq[hit], objects.ts[hit], objects.ids.take(hit), part, numbers)

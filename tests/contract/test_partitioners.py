@@ -19,6 +19,7 @@ from partitioners import (
     save,
 )
 from partitioners.columns import Points
+from partitioners.plans.random_changes import random_change
 from streams.batches import (
     FOREVER,
     TYPE_KNN,
@@ -135,6 +136,26 @@ def test_partitioner_brings_matching_pairs_together(name, world):
     rows = np.array(pairs, np.int64).reshape(-1, 2)
     first = first_meeting(to, at, rows[:, 0], rows[:, 1])
     assert first.tolist() == [min(set(_row(to, o)) & set(_row(at, q))) for o, q in pairs]
+
+
+@pytest.mark.parametrize("name", PARTITIONERS)
+@settings(max_examples=25, deadline=None)
+@given(world=worlds, changes=st.integers(1, 12))
+def test_changed_plan_brings_matching_pairs_together(name, world, changes):
+    """Whatever was cut, merged and moved: pairs meet, once where the plan says so, and a query keeps one home if it had one."""
+    seed, objects, queries, workers, side, wide = world
+    rng, space = np.random.default_rng(seed), _space(wide)
+    first = plan = build_plan(name, _statistics(rng, space, objects, queries, side), max(workers, 2))
+    flow, asked = _objects(rng, space, 30), _queries(rng, space, 25, first=int(rng.integers(0, 40)))
+    for _ in range(changes):
+        plan = random_change(plan, rng) or plan
+    assert plan.single_home == first.single_home
+    to, at = route_objects(plan, flow), route_queries(plan, asked)
+    assert not plan.single_home or (np.diff(at[0]) == 1).all()
+    for o, q in _matches(flow, asked):
+        both = set(_row(to, o)) & set(_row(at, q))
+        assert both
+        assert not plan.meets_once or len(both) == 1
 
 
 @pytest.mark.parametrize("name", PARTITIONERS)

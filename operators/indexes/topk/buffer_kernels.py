@@ -1,0 +1,462 @@
+"""Kernels of the buffers. `operators.indexes.topk.buffers` says what they are; this is the layout.
+
+theta       float64 by slot: the score of the threshold; CUT of a head is its `seq`
+heads       int32 rows by slot: see the constants
+entries     score (float64) and seq (int32, a distance from BASE) in blocks, best first: by score, of equal ones the newer first
+free        int64 by class of blocks: the first free one, which has the next in its first `seq`
+calendar, buckets   see `expiry_calendar`
+retuned     int32: slots whose threshold has changed, each once
+sizes       int32 rows by k: the capacity of a buffer, and what is kept of one that has overflowed
+state       int64: see the constants here and in `buffer_blocks`
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.core.prefetch import prefetch
+from operators.indexes.topk.buffer_blocks import TOP, USED, class_of, give_block, room_of, take_block
+from operators.indexes.topk.expiry_calendar import NOWHERE, due_slots, leave, stand
+from streams.kernel import kernel
+
+__all__ = [
+    "close", "enter", "expire", "expire_some", "gather", "open_buffers", "raise_to", "rebase", "refill", "repack",
+    "restand",
+]  # fmt: skip
+
+Int = Any  # a machine integer, numpy's or Python's
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int32]
+Entries = NDArray[np.int32]
+
+#: Places in `state` behind those of blocks: `seq` 0 of entries; first of the window; width of a bucket as a shift; slots
+#: in `retuned`; whether entries with k newer ones at least as good are dropped.
+BASE, FIRST, SHIFT, RETUNED, SKYBAND = range(3, 8)
+STATE_SIZE = 8
+
+#: Columns of a head: start of the block, entries, and k, class of the block and marks, packed.
+START, LENGTH, PACKED, CUT = range(4)
+#: Marks: stands in the list of changed results; in `retuned`; has been reported as wanting.
+CHANGED, NOTED, WANTING = 1, 2, 4
+CLASS_SHIFT, CLASS_MASK, K_SHIFT = 3, 0xFF, 11
+
+#: The `seq` of a threshold that no message of its score is below.
+NO_CUT = -(2**31)
+_AHEAD = 12
+
+
+@kernel
+def _note(slot: Int, heads: Slots, retuned: Slots, state: Ints) -> None:
+    if heads[slot, PACKED] & NOTED == 0:
+        heads[slot, PACKED] |= NOTED
+        retuned[state[RETUNED]] = slot
+        state[RETUNED] += 1
+
+
+@kernel
+def _prune(base: Int, length: Int, k: Int, first: Int, skyband: Int, score: Floats, seq: Entries) -> Int:
+    """Drop what has expired or has k newer entries at least as good (Definition 11); return what is left.
+
+    Dominance is transitive, so it is enough to count among those that are kept.
+    """
+    kept = np.int64(0)
+    for e in range(base, base + length):
+        age = seq[e]
+        if age < first:
+            continue
+        if skyband != 0 and kept >= k:
+            newer = np.int64(0)
+            for other in range(base, base + kept):
+                newer += seq[other] > age
+            if newer >= k:
+                continue
+        score[base + kept] = score[e]
+        seq[base + kept] = age
+        kept += 1
+    return kept
+
+
+@kernel
+def _oldest(base: Int, length: Int, seq: Entries) -> Int:
+    oldest = np.int64(seq[base])
+    for e in range(base + 1, base + length):
+        oldest = min(oldest, np.int64(seq[e]))
+    return oldest
+
+
+@kernel
+def _set_block(slot: Int, start: Int, block_class: Int, heads: Slots) -> None:
+    packed = np.int64(heads[slot, PACKED])
+    heads[slot, START] = start
+    heads[slot, PACKED] = (packed & ~(CLASS_MASK << CLASS_SHIFT)) | (block_class << CLASS_SHIFT)
+
+
+@kernel
+def _overflow(
+    slot: Int, length: Int, k: Int, theta: Floats, heads: Slots, score: Floats, seq: Entries, retuned: Slots, sizes: Slots,
+    state: Ints,
+) -> Int:  # fmt: skip
+    """Make a buffer that is too long shorter: by what is of no use, then by raising its threshold; return its length."""
+    base, capacity = np.int64(heads[slot, START]), np.int64(sizes[k, 0])
+    length = _prune(base, length, k, state[FIRST], state[SKYBAND], score, seq)
+    if length <= (capacity - (capacity >> 3) if state[SKYBAND] != 0 else capacity):
+        return length
+    keep = max(k, min(np.int64(sizes[k, 1]), length - 1))
+    if keep >= length:
+        return length
+    theta[slot] = score[base + keep]
+    heads[slot, CUT] = seq[base + keep]
+    _note(slot, heads, retuned, state)
+    return keep
+
+
+@kernel
+def _make_room(
+    slot: Int, length: Int, k: Int, heads: Slots, score: Floats, seq: Entries, free: Ints, sizes: Slots, state: Ints
+) -> Int:
+    """Make room for one more entry in a buffer whose block is full; return its length, -1 where the pools must grow first."""
+    base, block_class = np.int64(heads[slot, START]), (np.int64(heads[slot, PACKED]) >> CLASS_SHIFT) & CLASS_MASK
+    room = room_of(block_class)
+    length = _prune(base, length, k, state[FIRST], state[SKYBAND], score, seq)
+    heads[slot, LENGTH] = length
+    if length <= room - 1 - (room >> 3):
+        return length
+    larger = class_of(max(length + 1, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 2))))
+    if larger == block_class:
+        return length
+    block = take_block(larger, seq, free, state)
+    if block < 0:
+        return np.int64(-1)
+    for e in range(length):
+        score[block + e] = score[base + e]
+        seq[block + e] = seq[base + e]
+    give_block(base, block_class, seq, free, state)
+    _set_block(slot, block, larger, heads)
+    return length
+
+
+@kernel
+def _enter(
+    begin: Int, slots: Slots, numbers: Ints, scores: Floats, theta: Floats, heads: Slots, calendar: Slots, score: Floats,
+    seq: Entries, free: Ints, buckets: Slots, retuned: Slots, sizes: Slots, state: Ints, changed: Slots, count: Int,
+) -> tuple[Int, Int]:  # fmt: skip
+    """Enter pairs from `begin` on; return where to go on when the pools have grown, or the end, and the length of `changed`."""
+    pairs, first, shift = slots.shape[0], state[FIRST], state[SHIFT]
+    for i in range(begin, pairs):
+        if i + 2 * _AHEAD < pairs:
+            prefetch(heads, 4 * np.int64(slots[i + 2 * _AHEAD]))
+            prefetch(theta, np.int64(slots[i + 2 * _AHEAD]))
+        if i + _AHEAD < pairs:
+            start, ahead = np.int64(heads[slots[i + _AHEAD], START]), np.int64(heads[slots[i + _AHEAD], LENGTH])
+            for e in range(start, start + ahead + 7, 8):
+                prefetch(score, e)
+            prefetch(seq, start)
+            prefetch(seq, start + ahead)
+            prefetch(calendar, 3 * np.int64(slots[i + _AHEAD]))
+        slot, value, number = np.int64(slots[i]), scores[i], numbers[i] - state[BASE]
+        if number < first or value < theta[slot] or (value == theta[slot] and number < heads[slot, CUT]):
+            continue
+        packed = np.int64(heads[slot, PACKED])
+        length, k = np.int64(heads[slot, LENGTH]), packed >> K_SHIFT
+        if length == room_of((packed >> CLASS_SHIFT) & CLASS_MASK):
+            length = _make_room(slot, length, k, heads, score, seq, free, sizes, state)
+            if length < 0:
+                return np.int64(i), count
+        base = np.int64(heads[slot, START])
+        place = length
+        while place > 0 and (
+            score[base + place - 1] < value or (score[base + place - 1] == value and seq[base + place - 1] < number)
+        ):
+            place -= 1
+        if place > 0 and seq[base + place - 1] == number and score[base + place - 1] == value:
+            continue
+        for e in range(base + length, base + place, -1):
+            score[e] = score[e - 1]
+            seq[e] = seq[e - 1]
+        score[base + place] = value
+        seq[base + place] = number
+        length += 1
+        if length > sizes[k, 0]:
+            length = _overflow(slot, length, k, theta, heads, score, seq, retuned, sizes, state)
+        heads[slot, LENGTH] = length
+        if place < k:
+            if heads[slot, PACKED] & CHANGED == 0:
+                heads[slot, PACKED] |= CHANGED
+                changed[count] = slot
+                count += 1
+            if calendar[slot, 2] == NOWHERE or number < calendar[slot, 0]:
+                stand(slot, number, shift, calendar, buckets)
+    for i in range(count):
+        heads[changed[i], PACKED] &= ~CHANGED
+    return np.int64(pairs), count
+
+
+@kernel
+def _shed(slot: Int, first: Int, heads: Slots, score: Floats, seq: Entries) -> bool:
+    """Drop the entries of a buffer that have expired; return whether one of them was in the result."""
+    base, length = np.int64(heads[slot, START]), np.int64(heads[slot, LENGTH])
+    k = np.int64(heads[slot, PACKED]) >> K_SHIFT
+    kept, gone = np.int64(0), False
+    for e in range(length):
+        if seq[base + e] < first:
+            gone = gone or bool(e < k)
+            continue
+        score[base + kept] = score[base + e]
+        seq[base + kept] = seq[base + e]
+        kept += 1
+    heads[slot, LENGTH] = kept
+    return gone
+
+
+@kernel
+def _wants(slot: Int, theta: Floats, heads: Slots) -> bool:
+    """Tell whether a buffer has run dry, once until it is filled again."""
+    packed = np.int64(heads[slot, PACKED])
+    if heads[slot, LENGTH] >= packed >> K_SHIFT or theta[slot] == -np.inf or packed & WANTING != 0:
+        return False
+    heads[slot, PACKED] |= WANTING
+    return True
+
+
+@kernel
+def _expire(
+    first: Int, theta: Floats, heads: Slots, calendar: Slots, score: Floats, seq: Entries, free: Ints, buckets: Slots,
+    retuned: Slots, sizes: Slots, state: Ints, changed: Slots, wanting: Slots,
+) -> tuple[Int, Int]:  # fmt: skip
+    """Move the window on; return how many slots are in `changed` and in `wanting`."""
+    shift = state[SHIFT]
+    first -= state[BASE]
+    count, wants = np.int64(0), np.int64(0)
+    due = due_slots(state[FIRST], first, shift, calendar, buckets, changed)
+    state[FIRST] = first
+    for i in range(due):
+        if i + 2 * _AHEAD < due:
+            prefetch(heads, 4 * np.int64(changed[i + 2 * _AHEAD]))
+            prefetch(theta, np.int64(changed[i + 2 * _AHEAD]))
+        if i + _AHEAD < due:
+            start, ahead = np.int64(heads[changed[i + _AHEAD], START]), np.int64(heads[changed[i + _AHEAD], LENGTH])
+            for e in range(start, start + ahead + 7, 8):
+                prefetch(score, e)
+            prefetch(seq, start)
+            prefetch(seq, start + ahead)
+        slot = np.int64(changed[i])
+        gone = _shed(slot, first, heads, score, seq)
+        length = np.int64(heads[slot, LENGTH])
+        if length > 0:
+            k = np.int64(heads[slot, PACKED]) >> K_SHIFT
+            oldest = _oldest(np.int64(heads[slot, START]), min(length, k), seq)
+            stand(slot, oldest, shift, calendar, buckets)
+        if gone:
+            changed[count] = slot
+            count += 1
+        if _wants(slot, theta, heads):
+            wanting[wants] = slot
+            wants += 1
+    return count, wants
+
+
+@kernel
+def _expire_some(
+    slots: Slots, firsts: Ints, theta: Floats, heads: Slots, score: Floats, seq: Entries, state: Ints, changed: Slots,
+    wanting: Slots,
+) -> tuple[Int, Int]:  # fmt: skip
+    """Drop entries of some buffers by a window of each; where they stand in the calendar is early enough."""
+    count, wants = np.int64(0), np.int64(0)
+    for i in range(slots.shape[0]):
+        slot = np.int64(slots[i])
+        if _shed(slot, firsts[i] - state[BASE], heads, score, seq):
+            changed[count] = slot
+            count += 1
+        if _wants(slot, theta, heads):
+            wanting[wants] = slot
+            wants += 1
+    return count, wants
+
+
+@kernel
+def _refill(
+    begin: Int, slots: Slots, off: Ints, numbers: Ints, scores: Floats, floor: Floats, theta: Floats, heads: Slots,
+    calendar: Slots, score: Floats, seq: Entries, free: Ints, buckets: Slots, retuned: Slots, sizes: Slots, state: Ints,
+) -> Int:  # fmt: skip
+    """Replace buffers by what was found, from `begin` on; return where to go on when the pools have grown, or the end."""
+    most = np.int64(0)
+    for i in range(begin, slots.shape[0]):
+        most = max(most, off[i + 1] - off[i])
+    found_score, found_seq = np.empty(most, np.float64), np.empty(most, np.int32)
+    for i in range(begin, slots.shape[0]):
+        slot = np.int64(slots[i])
+        packed = np.int64(heads[slot, PACKED])
+        k, block_class = packed >> K_SHIFT, (packed >> CLASS_SHIFT) & CLASS_MASK
+        length = off[i + 1] - off[i]
+        for e in range(length):
+            found_score[e] = scores[off[i] + e]
+            found_seq[e] = numbers[off[i] + e] - state[BASE]
+        cut = np.int64(NO_CUT)
+        if length > 0 and found_score[length - 1] == floor[i]:
+            cut = found_seq[length - 1]
+        length = _prune(0, length, k, state[FIRST], state[SKYBAND], found_score, found_seq)
+        fitting = class_of(max(length, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 3))) if length > 0 else 0)
+        if fitting != block_class:
+            block = take_block(fitting, seq, free, state)
+            if block < 0:
+                return np.int64(i)
+            give_block(np.int64(heads[slot, START]), block_class, seq, free, state)
+            _set_block(slot, block, fitting, heads)
+        base = np.int64(heads[slot, START])
+        for e in range(length):
+            score[base + e] = found_score[e]
+            seq[base + e] = found_seq[e]
+        heads[slot, PACKED] &= ~WANTING
+        if floor[i] != theta[slot]:
+            _note(slot, heads, retuned, state)
+        theta[slot] = floor[i]
+        heads[slot, CUT] = cut
+        if length > sizes[k, 0]:
+            length = _overflow(slot, length, k, theta, heads, score, seq, retuned, sizes, state)
+        heads[slot, LENGTH] = length
+        if length > 0:
+            stand(slot, _oldest(base, min(length, k), seq), state[SHIFT], calendar, buckets)
+        else:
+            leave(slot, state[SHIFT], calendar, buckets)
+    return np.int64(slots.shape[0])
+
+
+@kernel
+def _raise_to(
+    slots: Slots, floors: Floats, cuts: Ints, theta: Floats, heads: Slots, score: Floats, seq: Entries, retuned: Slots,
+    state: Ints,
+) -> None:  # fmt: skip
+    """Raise thresholds to those of others, and drop what is below."""
+    for i in range(slots.shape[0]):
+        slot, cut = np.int64(slots[i]), max(cuts[i], state[BASE] + NO_CUT) - state[BASE]
+        if floors[i] < theta[slot] or (floors[i] == theta[slot] and cut <= heads[slot, CUT]):
+            continue
+        theta[slot] = floors[i]
+        heads[slot, CUT] = cut
+        _note(slot, heads, retuned, state)
+        base, length = np.int64(heads[slot, START]), np.int64(heads[slot, LENGTH])
+        while length > 0 and (
+            score[base + length - 1] < floors[i]
+            or (score[base + length - 1] == floors[i] and seq[base + length - 1] < cut)
+        ):
+            length -= 1
+        heads[slot, LENGTH] = length
+
+
+@kernel
+def open_buffers(slots: Slots, wanted: Slots, theta: Floats, heads: Slots, calendar: Slots) -> None:
+    """Begin empty buffers that know everything; they take no block before the first entry comes."""
+    for i in range(slots.shape[0]):
+        slot = np.int64(slots[i])
+        theta[slot] = -np.inf
+        heads[slot, START] = 0
+        heads[slot, LENGTH] = 0
+        heads[slot, PACKED] = np.int64(wanted[i]) << K_SHIFT
+        heads[slot, CUT] = NO_CUT
+        calendar[slot, 2] = NOWHERE
+
+
+@kernel
+def _close(
+    slots: Slots, theta: Floats, heads: Slots, calendar: Slots, score: Floats, seq: Entries, free: Ints, buckets: Slots,
+    retuned: Slots, sizes: Slots, state: Ints,
+) -> None:  # fmt: skip
+    """Give back what buffers take; `retuned` forgets them."""
+    some = False
+    for i in range(slots.shape[0]):
+        slot = np.int64(slots[i])
+        packed = np.int64(heads[slot, PACKED])
+        leave(slot, state[SHIFT], calendar, buckets)
+        give_block(np.int64(heads[slot, START]), (packed >> CLASS_SHIFT) & CLASS_MASK, seq, free, state)
+        some = some or packed & NOTED != 0
+        heads[slot, LENGTH] = 0
+        heads[slot, PACKED] = 0
+    if some:
+        kept = np.int64(0)
+        for i in range(state[RETUNED]):
+            if heads[retuned[i], PACKED] != 0:
+                retuned[kept] = retuned[i]
+                kept += 1
+        state[RETUNED] = kept
+
+
+@kernel
+def gather(
+    slots: Slots,
+    whole: bool,
+    heads: Slots,
+    score: Floats,
+    seq: Entries,
+    base: Int,
+    off: Ints,
+    numbers: Ints,
+    scores: Floats,
+) -> None:
+    """Copy results, or whole buffers; `off` has their places."""
+    for i in range(slots.shape[0]):
+        if i + _AHEAD < slots.shape[0]:
+            prefetch(score, np.int64(heads[slots[i + _AHEAD], START]))
+            prefetch(seq, np.int64(heads[slots[i + _AHEAD], START]))
+        start, length = np.int64(heads[slots[i], START]), np.int64(heads[slots[i], LENGTH])
+        if not whole:
+            length = min(length, np.int64(heads[slots[i], PACKED]) >> K_SHIFT)
+        for e in range(length):
+            numbers[off[i] + e] = base + seq[start + e]
+            scores[off[i] + e] = score[start + e]
+
+
+@kernel
+def _restand(
+    slots: Slots, theta: Floats, heads: Slots, calendar: Slots, score: Floats, seq: Entries, free: Ints, buckets: Slots,
+    retuned: Slots, sizes: Slots, state: Ints,
+) -> None:  # fmt: skip
+    """Fill an empty calendar."""
+    for i in range(slots.shape[0]):
+        slot = np.int64(slots[i])
+        calendar[slot, 2] = NOWHERE
+        length = min(np.int64(heads[slot, LENGTH]), np.int64(heads[slot, PACKED]) >> K_SHIFT)
+        if length > 0:
+            oldest = max(_oldest(np.int64(heads[slot, START]), length, seq), state[FIRST])
+            stand(slot, oldest, state[SHIFT], calendar, buckets)
+
+
+@kernel
+def rebase(slots: Slots, by: Int, heads: Slots, seq: Entries) -> None:
+    """Count `seq` from a later base; what is far behind it has expired, wherever it is."""
+    for i in range(slots.shape[0]):
+        slot = np.int64(slots[i])
+        if heads[slot, CUT] != NO_CUT:
+            heads[slot, CUT] = max(heads[slot, CUT] - by, np.int64(NO_CUT))
+        start = np.int64(heads[slot, START])
+        for e in range(start, start + heads[slot, LENGTH]):
+            seq[e] = max(seq[e] - by, np.int64(NO_CUT))
+
+
+@kernel
+def repack(
+    slots: Slots, heads: Slots, score: Floats, seq: Entries, new_score: Floats, new_seq: Entries, state: Ints
+) -> None:
+    """Copy buffers into blocks that fit, one after the other in new pools."""
+    state[TOP] = 0
+    for i in range(slots.shape[0]):
+        slot = np.int64(slots[i])
+        start, length = np.int64(heads[slot, START]), np.int64(heads[slot, LENGTH])
+        fitting = class_of(length + 1 + (length >> 3) if length > 0 else 0)
+        for e in range(length):
+            new_score[state[TOP] + e] = score[start + e]
+            new_seq[state[TOP] + e] = seq[start + e]
+        _set_block(slot, state[TOP], fitting, heads)
+        state[TOP] += room_of(fitting)
+    state[USED] = state[TOP]
+
+
+#: Their arguments come as tuples of arrays, which a type checker cannot count.
+enter: Any = _enter
+expire: Any = _expire
+expire_some: Any = _expire_some
+refill: Any = _refill
+raise_to: Any = _raise_to
+close: Any = _close
+restand: Any = _restand

@@ -1,0 +1,162 @@
+"""Postings of chosen cells become candidates, and candidates are scored: the inner part of `keyword_grid_search`."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.core.prefetch import prefetch
+from operators.indexes.topk.keyword_grid_kernels import (
+    BELOW,
+    FAR,
+    FRONT,
+    GLOBE,
+    HEADER,
+    LENGTH,
+    POSITION,
+    RING,
+    ROOM,
+    SIGNATURE,
+    SLACK,
+    WEIGHT,
+)  # fmt: skip
+from streams.kernel import kernel
+
+__all__ = ["ENOUGH", "FOUND", "LEAST", "LEFT", "MOST", "OUTCOME_SIZE", "SEEN", "TOP", "limit_of", "scan", "text_of"]
+
+Int = Any  # a machine integer, numpy's or Python's
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int32]
+Singles = NDArray[np.float32]
+
+#: A request as a tuple of numbers: x, y, alpha, bound, ratio, first, stop; and the factors of a bound, see `scan`. Arrays go
+#: from function to function one by one: a tuple of them costs a count of references for each whenever it is taken apart.
+One = Any
+Factors = Any
+
+#: Candidates that are verified together, so that the threshold rises.
+ENOUGH = 64
+
+#: Places in `outcome`: of the search under way, how many are wanted at least and at most, how many are listed, whether
+#: something was left out; of all searches, postings looked at, messages written.
+LEAST, MOST, FOUND, LEFT, SEEN, TOP = range(6)
+OUTCOME_SIZE = 6
+
+
+@kernel
+def limit_of(bound: Any, ratio: Any, best: Floats, outcome: Ints) -> Any:
+    """Return the score that a message must come up to in order to be wanted."""
+    if outcome[FOUND] < outcome[LEAST]:
+        return -np.inf
+    last = best[outcome[LEAST] - 1]
+    limit = min(last, ratio * last if ratio != 0.0 else bound)
+    return max(limit, best[outcome[MOST] - 1]) if outcome[FOUND] == outcome[MOST] else limit
+
+
+@kernel
+def _distance(x: Any, y: Any, at_x: Any, at_y: Any, globe: Any) -> Any:
+    """Return a distance, as `streams.geometry` has it; on the globe its last bits may differ."""
+    if globe == 0.0:
+        dx, dy = x - at_x, y - at_y
+        return np.sqrt(dx * dx + dy * dy)
+    lat, at_lat = math.radians(y), math.radians(at_y)
+    half_lat, half_lon = math.sin((lat - at_lat) * 0.5), math.sin(math.radians(x - at_x) * 0.5)
+    h = half_lat * half_lat + math.cos(lat) * math.cos(at_lat) * (half_lon * half_lon)
+    return 2.0 * globe * math.asin(math.sqrt(min(h, 1.0)))
+
+
+@kernel
+def text_of(at: Int, weights: Floats, bits: Any, place: Slots, log: Floats, numbers: Ints, parts: Slots) -> Any:
+    """Return the cosine of a message, and the last word that it shares, -1 for none."""
+    mask = log.shape[0] - 1
+    length = numbers[(at + 3) & mask]
+    base, behind = 2 * (at + HEADER), at + HEADER + ((length + 1) >> 1)
+    total, last = 0.0, np.int64(-1)
+    for j in range(length):
+        word = np.int64(parts[(base + j) & (2 * mask + 1)])
+        if (bits >> np.uint64(word & 63)) & np.uint64(1) != 0 and place[word] >= 0:
+            total += log[(behind + j) & mask] * weights[place[word]]
+            last = word
+    return total, last
+
+
+@kernel
+def _verify(
+    word: Int, count: Int, one: One, weights: Floats, bits: Any, place: Slots, frame: Floats, log: Floats,
+    numbers: Ints, parts: Slots, best: Floats, best_at: Ints, candidates: Slots, outcome: Ints,
+) -> None:  # fmt: skip
+    """Score candidates, and list those that are wanted, best first; each counts through the last word that it shares."""
+    x, y, alpha, bound, ratio, first, stop = one
+    mask = log.shape[0] - 1
+    for c in range(count):
+        at = np.int64(candidates[c])
+        seq = numbers[(at + 2) & mask]
+        total, last = text_of(at, weights, bits, place, log, numbers, parts)
+        if last != word or seq < first or seq >= stop:
+            continue
+        far = _distance(log[at & mask], log[(at + 1) & mask], x, y, frame[GLOBE])
+        value = alpha * (1.0 - far / frame[FAR]) + (1.0 - alpha) * total
+        if value < limit_of(bound, ratio, best, outcome):
+            outcome[LEFT] = 1
+            continue
+        rank = outcome[FOUND]
+        if rank == outcome[MOST]:
+            outcome[LEFT] = 1
+            rank -= 1
+            if value == best[rank] and seq < numbers[(best_at[rank] + 2) & mask]:
+                continue
+        else:
+            outcome[FOUND] += 1
+        while rank > 0 and (
+            best[rank - 1] < value or (best[rank - 1] == value and numbers[(best_at[rank - 1] + 2) & mask] < seq)
+        ):
+            best[rank], best_at[rank] = best[rank - 1], best_at[rank - 1]
+            rank -= 1
+        best[rank], best_at[rank] = value, at
+
+
+@kernel
+def scan(
+    word: Int, begin: Int, end: Int, one: One, factors: Factors, chosen: Slots, here: Singles, cells: Slots,
+    posts: Singles, marks: Slots, weights: Floats, bits: Any, place: Slots, frame: Floats, log: Floats,
+    numbers: Ints, parts: Slots, best: Floats, best_at: Ints, candidates: Slots, outcome: Ints,
+) -> None:  # fmt: skip
+    """Look at the rings of chosen cells, and list what is wanted.
+
+    `factors` are the subscription's part of the bound: (1 - alpha) times the weight of the word and the norm below it, the
+    signature of what is below, alpha squared.
+    """
+    weight, below, signature, square = factors
+    dims, mask, found = here.shape[0], log.shape[0] - 1, np.int64(0)
+    spare = np.float32(one[2] - limit_of(one[3], one[4], best, outcome) + frame[SLACK])
+    for c in range(begin, end):
+        cell = np.int64(chosen[c])
+        ring, front, length = np.int64(cells[cell, RING]), np.int64(cells[cell, FRONT]), np.int64(cells[cell, LENGTH])
+        wrap = (np.int64(1) << np.int64(cells[cell, ROOM])) - 1
+        outcome[SEEN] += length
+        for i in range(length):
+            o = ring + ((front + i) & wrap)
+            reach = weight * posts[o, dims + WEIGHT] + spare
+            reach += below * posts[o, dims + BELOW] if marks[o, dims + SIGNATURE] & signature != 0 else np.float32(0)
+            gap = np.float32(0)
+            for k in range(dims):
+                gap += (posts[o, k] - here[k]) * (posts[o, k] - here[k])
+            if not (reach >= 0 and square * gap <= reach * reach):
+                outcome[LEFT] = 1
+                continue
+            at = np.int64(marks[o, dims + POSITION])
+            prefetch(log, at & mask)
+            prefetch(log, (at + 8) & mask)
+            candidates[found] = at
+            found += 1
+            if found == ENOUGH:
+                _verify(
+                    word, found, one, weights, bits, place, frame, log, numbers, parts, best, best_at, candidates,
+                    outcome,
+                )  # fmt: skip
+                found = np.int64(0)
+                spare = np.float32(one[2] - limit_of(one[3], one[4], best, outcome) + frame[SLACK])
+    if found > 0:
+        _verify(word, found, one, weights, bits, place, frame, log, numbers, parts, best, best_at, candidates, outcome)

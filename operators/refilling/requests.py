@@ -1,0 +1,77 @@
+"""What aggregators ask message stores for, and what these find, on the wire."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.topk.topk_index import Answers, Requests
+from streams.batches import TYPE_TOPK, QueryBatch, RankedBatch, TupleBatch
+from streams.columns import Ids, Ints
+from streams.scoring import unit_weights
+from streams.vocabulary import Vocabulary
+
+__all__ = ["AS_OF_NOW", "LIMIT_FIELDS", "asked", "found", "limits", "partial_answers"]
+
+Floats = NDArray[np.float64]
+
+#: The columns of `Requests` that a subscription does not have; they travel beside the subscriptions, row by row.
+LIMIT_FIELDS = ("least", "most", "bound", "ratio", "first", "stop")
+
+#: Stands for the window's end and beginning when the request is answered.
+AS_OF_NOW = -1
+
+
+def limits(requests: Requests) -> TupleBatch:
+    """Return the limits of requests as a batch."""
+    return TupleBatch(LIMIT_FIELDS, tuple(getattr(requests, name) for name in LIMIT_FIELDS))
+
+
+def asked(queries: QueryBatch, limit: TupleBatch, first: int, stop: int, vocabulary: Vocabulary) -> Requests:
+    """Return the requests of subscriptions; those as of now get the window as it is."""
+    columns = {name: limit.column(name) for name in LIMIT_FIELDS}
+    columns["first"] = np.where(columns["first"] == AS_OF_NOW, first, columns["first"])
+    columns["stop"] = np.where(columns["stop"] == AS_OF_NOW, stop, columns["stop"])
+    weight = unit_weights(queries.kw_off, queries.kw, vocabulary)
+    place = np.ascontiguousarray(queries.shape[:, 0]), np.ascontiguousarray(queries.shape[:, 1])
+    return Requests(*place, queries.alpha, queries.kw_off, queries.kw, weight, **columns)
+
+
+def found(numbers: Ints, answers: Answers, ts: int) -> RankedBatch:
+    """Return answers as a batch; the last item of each list, of no message, is its floor."""
+    rows = len(numbers)
+    ends = answers.off[1:]
+    seq = np.insert(answers.seq, ends, -1)
+    off = answers.off + np.arange(rows + 1)
+    return RankedBatch(
+        number=numbers, ts=np.full(rows, ts, np.int64), type=np.full(rows, TYPE_TOPK, np.uint8),
+        k=np.ones(rows, np.int32), instant=np.zeros(rows, np.bool_), off=off.astype(np.int32), seq=seq,
+        ids=Ids("int", seq), value=np.insert(answers.score, ends, answers.floor),
+    )  # fmt: skip
+
+
+def partial_answers(parts: list[RankedBatch]) -> tuple[Ints, Answers]:
+    """Unite what several stores have found: the numbers, ascending, and for each what all of them know together.
+
+    What one of them has left out is worse than the last that it lists, or at its floor, so what all have left out is worse than
+    the best of these; what is listed and as bad is not all there is, and goes.
+    """
+    whole = RankedBatch.concat([RankedBatch.empty(), *parts])
+    numbers, place = np.unique(whole.number, return_inverse=True)
+    row = place[whole.row]
+    is_floor = np.flatnonzero(whole.seq < 0)
+    # A floor stands behind the last item of its list, and is its score where the list was cut there.
+    last = np.maximum(is_floor - 1, 0)
+    cut = np.where(
+        (whole.seq[last] >= 0) & (row[last] == row[is_floor]) & (whole.value[last] == whole.value[is_floor]),
+        whole.seq[last],
+        -1,
+    )
+    highest = np.lexsort((cut, whole.value[is_floor], row[is_floor]))
+    ends = np.searchsorted(row[is_floor][highest], np.arange(len(numbers)), side="right") - 1
+    floor, seq = whole.value[is_floor][highest][ends], cut[highest][ends]
+    listed = whole.seq >= 0
+    known = (whole.value > floor[row]) | ((whole.value == floor[row]) & (whole.seq >= seq[row]))
+    kept = np.flatnonzero(listed & known)
+    order = kept[np.lexsort((-whole.seq[kept], -whole.value[kept], row[kept]))]
+    off = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(np.bincount(row[order], minlength=len(numbers)), out=off[1:])
+    return numbers, Answers(off, whole.seq[order], whole.value[order], floor, 0)
