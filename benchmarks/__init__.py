@@ -16,6 +16,14 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.dkm",
         "DkM-SKS and its baselines: update time and load balance by workers, subscriptions and k",
     ),
+    "dkm-scale": (
+        "benchmarks.dkm_scale",
+        "DkM-SKS with ten million subscriptions on two cores: update time, seconds to load, memory",
+    ),
+    "dskype": (
+        "benchmarks.dskype",
+        "DSkype's distribution mechanisms: throughput, communication, replication, hotspots",
+    ),
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
     "knn-index": (
         "benchmarks.knn_index",
@@ -30,6 +38,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "routing": (
         "benchmarks.routing",
         "points and ranges to workers: a plan's A-Grid, plain grid, R-tree and a walk, ns each",
+    ),
+    "skype": (
+        "benchmarks.skype",
+        "the k best of a sliding window: dissemination, buffers and message indexes, ours and the paper's, messages/s",
     ),
     "tornado": ("benchmarks.tornado", "Tornado end to end next to its baselines, local and Ray: objects/s"),
     "transport": (

@@ -28,9 +28,9 @@ FACTORS = (0.4, 0.5, 0.6, 0.7)
 SETTLING = 20
 
 STATIC = Setup(evaluators=EVALUATORS)
-ADAPTIVE = Setup(evaluators=EVALUATORS, summaries=True, policy="tornado")
-PAPER = Setup(evaluators=EVALUATORS, summaries=True, policy="tornado-paper")
-CENTRALISED = Setup(evaluators=EVALUATORS, summaries=True, policy="tornado-centralised")
+ADAPTIVE = Setup(evaluators=EVALUATORS, textual_summary=True, policy="tornado")
+PAPER = Setup(evaluators=EVALUATORS, textual_summary=True, policy="tornado-paper")
+CENTRALISED = Setup(evaluators=EVALUATORS, textual_summary=True, policy="tornado-centralised")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def run(options: Options) -> Report:
     ratio = figures["centralised_bytes"] / figures["distributed_bytes"]
     figures["centralised_over_distributed_bytes"] = ratio
     notes.append(
-        f"statistics to the balancer in 20 epochs: {figures['distributed_bytes']:,.0f} bytes as summaries, "
+        f"statistics to the balancer in 20 epochs: {figures['distributed_bytes']:,.0f} bytes by partition, "
         f"{figures['centralised_bytes']:,.0f} as cells ({ratio:,.0f} x)"
     )
     notes.append(
@@ -129,7 +129,7 @@ def run(options: Options) -> Report:
 
 
 def _measure_bytes(hotspot: Hotspot, folder: Path, figures: dict[str, float]) -> None:
-    """Figure 9b: what evaluators send to the balancer, as summaries and as cells; this also compiles all kernels."""
+    """Figure 9b: what evaluators send to the balancer, by partition and by cell; this also compiles all kernels."""
     for name, setup in (("distributed", ADAPTIVE), ("centralised", CENTRALISED)):
         tasks = observe(setup, hotspot, folder).summary["tasks"]
         told = next(task for task in tasks if task["task"] == "balancer[0]")

@@ -1,6 +1,7 @@
 """A run on the local runtime looked at epoch by epoch."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ class Observed:
             their reports.
         deciding_ms: that of the balancer, for which no object waits.
         evaluating_ms: that of the evaluators among them.
+        results: how many were counted.
     """
 
     summary: dict[str, Any]
@@ -39,10 +41,11 @@ class Observed:
     busy_ms: Floats
     deciding_ms: Floats
     evaluating_ms: Floats
+    results: Floats
 
 
-def observed(topology: Topology) -> Observed:
-    """Run a topology and keep what each task says of each epoch."""
+def observed(topology: Topology, on_epoch: Callable[[int], object] = lambda _epoch: None) -> Observed:
+    """Run a topology and keep what each task says of each epoch; `on_epoch` is called after each."""
     wiring = wire(topology, plan_of(topology))
     tally = Tally(wiring, time.monotonic)
     reports: list[Report] = []
@@ -56,17 +59,23 @@ def observed(topology: Topology) -> Observed:
         reports.append(report)
         seen = time.thread_time()
 
-    LocalRuntime(wiring, on_report=on_report, on_ack=lambda epoch, _: tally.ack(epoch)).run()
+    def on_ack(epoch: int, _pending: int) -> None:
+        tally.ack(epoch)
+        on_epoch(epoch)
+
+    LocalRuntime(wiring, on_report=on_report, on_ack=on_ack).run()
     evaluators = [task.id for task in wiring.tasks if task.component == EVALUATOR]
 
-    cost, moved, busy = (np.zeros((tally.epochs, len(wiring.tasks))) for _ in range(3))
+    cost, moved, busy, results = (np.zeros((tally.epochs, len(wiring.tasks))) for _ in range(4))
     for report, worked in zip(reports, cpu_ms, strict=True):
         place = report.epoch, report.task
         cost[place] = report.counts.get("cost", 0.0)
         moved[place] = report.counts.get("queries_given", 0.0) + report.counts.get("queries_taken", 0.0)
         busy[place] = worked
+        results[place] = report.counts.get("results", 0.0)
     deciding = [task.id for task in wiring.tasks if task.component == "balancer"]
     flow = np.delete(busy, deciding, axis=1)
     return Observed(
-        tally.summary(), cost[:, evaluators], moved[:, evaluators], flow, busy[:, deciding], busy[:, evaluators]
-    )
+        tally.summary(), cost[:, evaluators], moved[:, evaluators], flow, busy[:, deciding], busy[:, evaluators],
+        results.sum(1),
+    )  # fmt: skip

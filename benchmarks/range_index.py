@@ -135,12 +135,12 @@ def _measure(queries: QueryBatch, objects: ObjectBatch, space: Rect, rounds: int
     if len(set(found.values())) > 1:
         raise RunError(f"the indexes disagree about the number of matches: {found}")
     return {
-        name: _summary(index, queries, objects, fill, float(np.median(seconds[name])))
+        name: _measured(index, queries, objects, fill, float(np.median(seconds[name])))
         for name, (index, fill) in made.items()
     }
 
 
-def _summary(index: RangeIndex, queries: QueryBatch, objects: ObjectBatch, fill: float, match: float) -> Measured:
+def _measured(index: RangeIndex, queries: QueryBatch, objects: ObjectBatch, fill: float, match: float) -> Measured:
     size, cost = index.nbytes, index.cost()
     gone = np.random.default_rng(len(queries)).permutation(queries.number)[: max(len(queries) // 20, 1)]
     parts = [gone[start : start + BATCH] for start in range(0, len(gone), BATCH)]
@@ -163,7 +163,7 @@ def _grown(count: int, options: Options, objects: ObjectBatch, space: Rect) -> M
     for _ in range(3):
         index.reset_cost()
         seconds.append(_timed(lambda: [index.match(batch) for batch in batches]))
-    return _summary(index, queries, objects, fill, float(np.median(seconds)))
+    return _measured(index, queries, objects, fill, float(np.median(seconds)))
 
 
 def _first_use() -> float:

@@ -128,9 +128,9 @@ def series(workload: Workload) -> Iterator[tuple[str, str, Setup, Workload, str]
     """Yield the rows of Figures 6c, 8 and 10: figure, name, setup, workload, runtime."""
     for percentile in PERCENTILES:
         rare = replace(workload, percentile=percentile)
-        for summaries in (False, True):
-            name = f"rare_{percentile}" + ("_summaries" if summaries else "")
-            yield "6c", name, replace(TORNADO, summaries=summaries), rare, "local"
+        for textual in (False, True):
+            name = f"rare_{percentile}" + ("_summaries" if textual else "")
+            yield "6c", name, replace(TORNADO, textual_summary=textual), rare, "local"
     for side in SIDES:
         yield "8a", f"side_{side:g}", TORNADO, replace(workload, side=side), "local"
     for keywords in KEYWORDS:

@@ -120,7 +120,7 @@ def batches_of(objects: ObjectBatch, size: int) -> list[ObjectBatch]:
 
 @dataclass
 class MemorySpout(Spout):
-    """Registers all queries, then emits objects; counts what was complete within `seconds` after some warm-up.
+    """Registers all queries, then emits objects; counts what was complete within `seconds`, at least an epoch, once warm.
 
     Options:
         workload: what to make.
@@ -171,7 +171,10 @@ class MemorySpout(Spout):
 
     def _is_over(self, epoch: Epoch) -> bool:
         """Tell whether the time is up, and then say what was complete in it."""
-        if self._first is None or (time.monotonic() - self._first[1] < self.seconds and not epoch.final):
+        if self._first is None:
+            return False
+        early = self._last is self._first or time.monotonic() - self._first[1] < self.seconds
+        if early and not epoch.final:
             return False
         self._context.count("measured_objects", (self._last[0] - self._first[0]) * self.batch)
         self._context.count("measured_s", self._last[1] - self._first[1])

@@ -31,16 +31,15 @@ class Setup:
     Attributes:
         routing: the partitioner: ``kd`` is Tornado's, ``uniform``, ``text`` and ``replicate`` are its baselines.
         index: of the evaluators.
-        summaries: routers hold objects against the keywords of the queries (section 3.1).
+        textual_summary: routers hold objects against the keywords of the queries (section 3.1).
         policy: how load is balanced while it flows; None: not at all.
-        statistics: what evaluators report to the balancer: ``summaries`` or ``cells``.
     """
 
     routing: str = "kd"
     index: str = "kag"
     routers: int = 2
     evaluators: int = 4
-    summaries: bool = False
+    textual_summary: bool = False
     policy: str | None = None
 
 
@@ -61,14 +60,17 @@ def tornado_topology(
         "router": {"parallelism": setup.routers},
         "evaluator": {"parallelism": setup.evaluators, "index": setup.index},
     }
-    if setup.summaries or balanced:
-        bolts["router"]["textual_summary"] = setup.summaries
+    if setup.textual_summary or balanced:
+        bolts["router"]["textual_summary"] = setup.textual_summary
     if balanced:
         bolts["balancer"] = {"policy": setup.policy}
-    shipped = CONF / ("tornado.toml" if setup.summaries or balanced else "tornado-static.toml")
+    shipped = CONF / ("tornado.toml" if setup.textual_summary or balanced else "tornado-static.toml")
     tables = {"topology": {"name": "tornado", "plan": path, "epoch": {"feedback": 2}}, "bolt": bolts}
     without = ["topology.space", "topology.epoch", "topology.partitioner"]
-    unread = [*([] if setup.summaries else ["keywords"]), *([] if balanced else ["statistics", "replies", "transfer"])]
+    unread = [
+        *([] if setup.textual_summary else ["keywords"]),
+        *([] if balanced else ["statistics", "replies", "transfer"]),
+    ]
     found = extended_topology(shipped, tables, without=without, check=False)
     return over_spout(without_streams(found, unread), source, options)
 

@@ -1,9 +1,10 @@
 """Draw subscriptions from the shipped data, as people near these places would word them.
 
-    python examples/make_subscriptions.py OUT.jsonl.gz [regions|nearest]
+    python examples/make_subscriptions.py OUT.jsonl.gz [regions|nearest|feeds]
 
-Each takes the place and some words of a random record, and wants what is in a region around it, or the nearest that have any of
-the words. The shipped `data/subscriptions.jsonl.gz` and `data/nearest.jsonl.gz` were made by this script.
+Each takes the place and some words of a random record, and wants what is in a region around it, the nearest that have any of
+the words, or the best by distance and text. The shipped `data/subscriptions.jsonl.gz`, `data/nearest.jsonl.gz` and
+`data/feeds.jsonl.gz` were made by this script.
 """
 
 import csv
@@ -73,8 +74,15 @@ def nearest(number: int, record: dict[str, str], start: int, rng: random.Random)
     return line
 
 
+def feed(number: int, record: dict[str, str], start: int, rng: random.Random) -> dict[str, Any]:
+    """Ask for the best records by distance and text, from near the place of a record and with words of it."""
+    line = nearest(number, record, start, rng)
+    del line["match"]
+    return {**line, "id": f"feed-{number}", "type": "topk", "alpha": round(rng.random(), 2)}
+
+
 #: Kind -> what makes a subscription of it, and how many there are.
-KINDS = {"regions": (subscription, 4_000), "nearest": (nearest, 2_000)}
+KINDS = {"regions": (subscription, 4_000), "nearest": (nearest, 2_000), "feeds": (feed, 2_000)}
 
 
 def subscriptions(kind: str = "regions", seed: int = 1) -> list[dict[str, Any]]:

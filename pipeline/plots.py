@@ -111,9 +111,9 @@ def _draw_areas(axes: Any, areas: Sequence[Area], workers: int) -> None:
             axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, linewidth=0.4, edgecolor="tab:blue"))
             continue
         # An area of several workers is striped: one band of it for each.
-        share = (x1 - x0) / len(area.workers)
+        width = (x1 - x0) / len(area.workers)
         for i, worker in enumerate(area.workers):
-            band = Rectangle((x0 + i * share, y0), share, y1 - y0, color=colours(worker), alpha=0.35, linewidth=0)
+            band = Rectangle((x0 + i * width, y0), width, y1 - y0, color=colours(worker), alpha=0.35, linewidth=0)
             axes.add_patch(band)
         axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, linewidth=0.8, edgecolor="black", hatch=hatch))
 

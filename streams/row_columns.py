@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.columns import Ids, csr_concat, csr_slice, csr_take
+from streams.columns import Ids, csr_concat, csr_places, csr_slice
 
 __all__ = ["RowColumns", "plain_columns"]
 
@@ -38,14 +38,8 @@ class RowColumns:
             column = getattr(self, name)
             made[name] = column.take(rows) if isinstance(column, Ids) else column.take(rows, axis=0)
         for off_name, value_names in self.RAGGED:
-            off = getattr(self, off_name)
-            for name in value_names:
-                values = getattr(self, name)
-                if isinstance(values, Ids):
-                    made[off_name], places = csr_take(off, np.arange(len(values)), rows)
-                    made[name] = values.take(places)
-                else:
-                    made[off_name], made[name] = csr_take(off, values, rows)
+            made[off_name], places = csr_places(getattr(self, off_name), rows)
+            made |= {name: getattr(self, name).take(places) for name in value_names}
         return type(self)(**made)
 
     def slice(self, start: int, stop: int) -> Self:

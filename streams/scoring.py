@@ -7,8 +7,8 @@
 Addition of floats is not associative, so "the sum" is not a definition: here every sum starts at 0.0 and goes from left
 to right, one addition at a time, no fused multiply-add, no pairwise or vectorised reduction, and every weight is divided
 by its norm before it is multiplied. An index that repeats these steps gives the same bits as the oracle. `cosine` and
-`score` work on plain numbers and compile under numba as they stand; `unit_weights` and `cosines` are the same steps over
-columns.
+`score` work on plain numbers and compile under numba as they stand; `norms`, `unit_weights` and `cosines` are the same steps
+over columns.
 """
 
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from streams.columns import Ints, Offsets
 from streams.vocabulary import Vocabulary
 
-__all__ = ["cosine", "cosines", "score", "unit_weights"]
+__all__ = ["cosine", "cosines", "norms", "score", "unit_weights"]
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", float, Floats)
@@ -56,11 +56,15 @@ def unit_weights(kw_off: Offsets, kw: Ints, vocabulary: Vocabulary) -> Floats:
     The idf comes from `Vocabulary.idf` and nowhere else: a logarithm computed by another library may differ in its last
     bit, so kernels are given these weights and never compute their own.
     """
+    return np.asarray(vocabulary.idf(kw) / np.repeat(norms(kw_off, kw, vocabulary), np.diff(kw_off)), np.float64)
+
+
+def norms(kw_off: Offsets, kw: Ints, vocabulary: Vocabulary) -> Floats:
+    """Return the norm of each ragged row, for those who keep idf and norm instead of every weight; 0.0 for an empty one."""
     rows = len(kw_off) - 1
-    row = np.repeat(np.arange(rows), np.diff(kw_off))
     idf = vocabulary.idf(kw)
-    norm = np.sqrt(_left_to_right(row, idf * idf, rows))
-    return np.asarray(idf / norm[row], np.float64)
+    squares = _left_to_right(np.repeat(np.arange(rows), np.diff(kw_off)), idf * idf, rows)
+    return np.asarray(np.sqrt(squares), np.float64)
 
 
 def cosines(kw_off: Offsets, kw: Ints, weight: Floats, query_kw: Ints, query_weight: Floats) -> Floats:

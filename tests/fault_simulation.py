@@ -101,16 +101,24 @@ def shipped(name, folder, seed):
     rng = random.Random(f"{name} {seed}")
     objects = shipped_records()
     times = sorted(rng.choice(objects)["ts"] for _ in range(FEW_QUERIES))
-    knn = load_topology(CONF / name, check=False).component("evaluator").operator == "knn-evaluator"
+    operators = {c.name: c.operator for c in load_topology(CONF / name, check=False).components}
+    kind = {"knn-evaluator": "knn", "topk-evaluator": "topk", "scored-evaluator": "topk"}.get(
+        operators["evaluator"], "range"
+    )
     queries = []
     for n, ts in enumerate(times):
         near = rng.choice(objects)
         place = {"circle": [near["lon"], near["lat"], rng.choice([1.0, 10.0, 60.0])]}
-        line = {"op": "register", "id": f"q{n}", "ts": objects[0]["ts"] if n % 3 else ts, "type": "range", "match": "any",
-                "region": place, "keywords": near["keywords"][: rng.randrange(3)]}  # fmt: skip
-        if knn:
-            del line["region"]
-            line |= {"type": "knn", "at": place["circle"][:2], "k": 1 + n % 4}
+        line = {"op": "register", "id": f"q{n}", "ts": objects[0]["ts"] if n % 3 else ts, "type": kind, "match": "any",
+                "keywords": near["keywords"][: rng.randrange(3)]}  # fmt: skip
+        if kind == "range":
+            line["region"] = place
+        else:
+            line |= {"at": place["circle"][:2], "k": 1 + n % 4}
+        if kind == "topk":
+            line |= {"alpha": rng.choice([0.0, 0.3, 0.5, 1.0]), "keywords": near["keywords"][: 1 + rng.randrange(3)]}
+            if rng.random() < 0.3:
+                line["ttl"] = rng.choice([1, 10**6, 10**8])
         queries.append(line)
     queries.sort(key=lambda query: query["ts"])
     settings = [
@@ -122,8 +130,10 @@ def shipped(name, folder, seed):
     declared = (CONF / name).read_text("utf-8")
     if "[topology.partitioner]" in declared:
         settings.append(f"topology.partitioner.side={rng.choice([16, 50])}")
-    if "[bolt.balancer]" in declared or knn:  # plans that change all the time
-        policy = rng.choice(["random", "dkm" if knn else "tornado"])
+    if kind == "topk":
+        settings.append(f"topology.window.objects={rng.choice([1, 3, 8, 20, 1000])}")
+    if "balancer" in operators:  # plans that change all the time
+        policy = rng.choice(["random", {"knn": "dkm", "topk": "random"}.get(kind, "tornado")])
         restless = "seed=1" if policy == "random" else "threshold=1.0"
         settings += [
             f"bolt.balancer.policy={policy}",
@@ -156,7 +166,7 @@ MORE_KILLS = {"latest": 2}
 
 #: Those whose evaluators list the latest objects, and all whose results are lists.
 LATEST = ("assigning", "latest")
-LISTS = (*LATEST, *(name for name in TOPOLOGIES if name.startswith("dkm")))
+LISTS = (*LATEST, *(name for name in TOPOLOGIES if name.startswith(("dkm", "skype", "dskype"))))
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -235,12 +245,19 @@ def most_turns(topology, epochs):
     return generations * (epochs + topology.settings.max_pending + topology.settings.epoch.feedback) * an_epoch
 
 
+#: Components that may have any number of tasks.
+PARALLEL = ("router", "query-router", "evaluator", "merger", "messages", "aggregator")
+
+
 def otherwise_parallel(topology, seed):
     """Return a topology that goes on with other numbers of routers, evaluators and mergers, in every other seed."""
     rng = random.Random(f"parallel {seed}")
     if rng.random() < 0.5:
         return topology
-    numbers = {name: rng.randrange(1, 6) for name in ("router", "query-router", "evaluator", "merger")}
+    numbers = {name: rng.randrange(1, 6) for name in PARALLEL}
+    partitioner = topology.settings.partitioner
+    spare = 0 if partitioner is None else partitioner.options.get("spare", 0)
+    numbers["evaluator"] = max(numbers["evaluator"], 1 + spare)  # somebody must have a partition
     numbers |= {c.name: 1 for c in topology.components if c.operator == "main-server"}
     components = [dataclasses.replace(c, parallelism=numbers.get(c.name, c.parallelism)) for c in topology.components]
     return dataclasses.replace(topology, components=tuple(components))

@@ -51,6 +51,9 @@ class LatestCore:
     def holds(self, numbers):
         return np.array([n in self.rows for n in numbers.tolist()], np.bool_)
 
+    def touching(self, boxes):
+        return self.numbers()  # it knows no places
+
     def queries(self, numbers):
         held = [n for n in numbers.tolist() if n in self.rows]
         batch = QueryBatch.concat([QueryBatch.empty(), *(self.rows[n] for n in held)])
@@ -250,6 +253,9 @@ def write_latest_inputs(folder, seed, objects=60, queries=40, last_ts=25):
     )
 
 
+#: The partitioners whose plans the policy `dskype` changes.
+DIVISIBLE = ("location", "keyword", "prefix", "spatial-first", "keyword-first", "text")
+
 #: The partitioners whose plans a main server follows.
 ASSIGNING = ("kop", "sop", "dkm-sks", "ps2stream")
 
@@ -313,6 +319,9 @@ def random_latest_topology(folder, seed, **fixed):
         "max_pending": rng.choice([1, 3, 8]),
         "inject": random_injections(rng),
     }
+    if not main_server and drawn["partitioner"] in DIVISIBLE and rng.random() < 0.4:
+        restless = {"threshold": 1.0, "reports": 1, "units": rng.choice([2, 16]), "operations": rng.choice([1, 32])}
+        drawn |= {"policy": "dskype", "balancer": restless}
     return latest_topology(*inputs, **{**drawn, **fixed})
 
 

@@ -115,7 +115,7 @@ class BoltDeclarer:
         return self
 
     def shuffle(self, component: str, stream: str = "default", *, feedback: bool = False) -> "BoltDeclarer":
-        """Give every task an equal share."""
+        """Give every task an equal part."""
         return self._input("shuffle", component, stream, feedback)
 
     def fields(

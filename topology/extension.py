@@ -21,8 +21,9 @@ __all__ = ["EXTENDS", "WITHOUT", "Layer", "Places", "layers_of", "merged", "topo
 
 EXTENDS, WITHOUT = "extends", "without"
 
-#: How large a topology file may be, and how many files may extend each other.
+#: How large a topology file may be, how long the path of one in another, and how many files may extend each other.
 MAX_BYTES = 16 << 20
+MAX_PATH = 1_000
 MAX_FILES = 16
 
 _LONG_NUMBER = re.compile(r"[0-9_]{4301}")
@@ -74,8 +75,12 @@ def layers_of(text: str, source: str, base: Path | None) -> tuple[Layer, ...]:
         layers.append(Layer(source, text, tables, folder, _removed(without, extends, text, source)))
         if extends is None:
             return tuple(layers)
-        if not isinstance(extends, str) or not extends or "\0" in extends:
-            raise _refused(f"found {brief(extends)}, expected the path of a topology file", text, source)
+        if not isinstance(extends, str) or not 0 < len(extends) <= MAX_PATH or "\0" in extends:
+            raise _refused(
+                f"found {brief(extends)}, expected the path of a topology file (at most {MAX_PATH:,} characters)",
+                text,
+                source,
+            )
         folder /= Path(extends).parent
         path = (base or Path()) / folder / Path(extends).name
         if (real := os.path.realpath(path)) in seen:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.batches import Batch, TupleBatch
-from topology.hashing import hash_columns
+from streams.hashing import hash_columns
 
 __all__ = ["GROUPINGS", "CustomGrouping", "Grouping", "GroupingContext", "make_grouping"]
 
@@ -67,7 +67,7 @@ class AllGrouping(Grouping):
 
 
 class ShuffleGrouping(Grouping):
-    """Every task gets an equal share: contiguous runs of rows, without copying; the remainder goes round."""
+    """Every task gets an equal part: contiguous runs of rows, without copying; the remainder goes round."""
 
     def __init__(self, context: GroupingContext) -> None:
         super().__init__(context)
@@ -76,15 +76,15 @@ class ShuffleGrouping(Grouping):
 
     def divide(self, batch: Batch) -> list[Batch | None]:
         """Cut the batch into runs whose lengths differ by one at most."""
-        n, shares = len(batch), len(self.among)
+        n, parts = len(batch), len(self.among)
         divided: list[Batch | None] = [None] * self.context.targets
         start = 0
-        for i in range(shares):
-            stop = start + n // shares + (i < n % shares)
+        for i in range(parts):
+            stop = start + n // parts + (i < n % parts)
             if stop > start:
-                divided[self.among[(self.turn + i) % shares]] = batch.slice(start, stop)
+                divided[self.among[(self.turn + i) % parts]] = batch.slice(start, stop)
             start = stop
-        self.turn = (self.turn + n) % shares
+        self.turn = (self.turn + n) % parts
         return divided
 
     def snapshot(self) -> Any:
@@ -121,6 +121,10 @@ class _PlacedGrouping(Grouping):
 
 class FieldsGrouping(_PlacedGrouping):
     """Rows with equal values of the fields go to the same task, whoever sends them."""
+
+    def divide(self, batch: Batch) -> list[Batch | None]:
+        """Give each task its rows; one task gets all of them, whatever is in them."""
+        return [batch] if self.context.targets == 1 else super().divide(batch)
 
     def places(self, batch: Batch) -> Places:
         """Hash the fields."""

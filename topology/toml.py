@@ -136,6 +136,13 @@ def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> None:
             if not isinstance(table, dict):
                 raise DeclarationError(f"--set {shown}: '{'.'.join(path[: i + 1])}' is a value, not a table")
         table[path[-1]] = _setting(value, shown)
+        if path[:-1] == (
+            "topology",
+            "window",
+        ):  # of the two ways to say how long it is, the one that is set takes the place
+            given = {other.partition("=")[0].strip() for other in settings}
+            for other in [key for key in table if key != path[-1] and f"topology.window.{key}" not in given]:
+                del table[other]
 
 
 def _setting(text: str, shown: str) -> Any:

@@ -1,9 +1,12 @@
 """Lists of several evaluators as one: united and cut to k where items are objects, added up where they are terms."""
 
+from typing import Any
+
 import numpy as np
 
 from streams.batches import TYPE_KNN, TYPE_TERMS, RankedBatch
 from streams.columns import Ids, Ints
+from streams.kernel import kernel
 
 __all__ = ["fingerprints", "summed", "united"]
 
@@ -79,16 +82,29 @@ def fingerprints(lists: RankedBatch) -> Ints:
 
     An empty list has 0.
     """
-    with np.errstate(over="ignore"):
-        rank = (np.arange(len(lists.seq)) - np.repeat(lists.off[:-1], np.diff(lists.off))).astype(np.uint64)
-        mixed = _mixed(lists.seq.astype(np.uint64) + _mixed(lists.value.view(np.uint64) + _mixed(rank)))
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        return np.asarray((sums[lists.off[1:]] - sums[lists.off[:-1]]).view(np.int64))
+    out = np.empty(len(lists), np.uint64)
+    off, seq, value = (
+        np.require(c, t, ["C", "A", "W"])
+        for c, t in ((lists.off, np.int32), (lists.seq, np.int64), (lists.value, np.float64))
+    )
+    _prints(off, seq.view(np.uint64), value.view(np.uint64), out)
+    return out.view(np.int64)
 
 
-def _mixed(z: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+@kernel
+def _mixed(z: np.uint64) -> np.uint64:
     """Scramble 64 bits (the finaliser of splitmix64)."""
     z = z + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def _prints(off: Any, seq: Any, value: Any, out: Any) -> None:
+    """Add up the items of each list, each scrambled with its value and its rank."""
+    for i in range(out.shape[0]):
+        total = np.uint64(0)
+        for p in range(off[i], off[i + 1]):
+            total += _mixed(seq[p] + _mixed(value[p] + _mixed(np.uint64(p - off[i]))))
+        out[i] = total

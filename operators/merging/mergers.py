@@ -17,7 +17,7 @@ from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from streams.batches import TYPE_TERMS, RankedBatch, batch_fields
-from streams.columns import Ids, Ints
+from streams.columns import Ids, Ints, distinct
 from streams.errors import RunError
 from streams.files.prepared import load_vocabulary
 
@@ -60,8 +60,10 @@ class RankedMerger(Bolt):
         """Merge what has changed, and pass on what is other than before."""
         if not inputs.arrivals:
             return
-        arrived = [(arrival.task, arrival.batch) for arrival in inputs.arrivals]
-        lists = RankedBatch.concat([batch for _, batch in arrived])  # type: ignore[misc]
+        arrived: list[tuple[int, Any]] = [(arrival.task, arrival.batch) for arrival in inputs.arrivals]
+        if self._one_home and self._pass_on([batch for _, batch in arrived], emit):
+            return
+        lists = RankedBatch.concat([batch for _, batch in arrived])
         sender = np.repeat([task for task, _ in arrived], [len(batch) for _, batch in arrived])
         if lists.instant.any():
             emit.batch(self._at_once(lists.take(np.flatnonzero(lists.instant))), "results")
@@ -79,6 +81,22 @@ class RankedMerger(Bolt):
             if len(touched := np.unique(lists.number[standing & (lists.k != 0)])):
                 self._send_changed(self._united(touched), emit)
         self._forget(np.unique(lists.number[standing & (lists.k == 0)]))
+
+    def _pass_on(self, batches: Sequence[RankedBatch], emit: Emitter) -> bool:
+        """Pass lists on as they came where each query has one home and sends one list, as nearly always; else return False.
+
+        What says that queries have ended comes in batches of its own.
+        """
+        ending = [not batch.k.any() and not batch.instant.any() for batch in batches]
+        lists = [batch for batch, ends in zip(batches, ending, strict=True) if not ends]
+        if not _each_once(lists):
+            return False
+        for batch in lists:
+            self._send_changed(self._whole(batch), emit)
+        for batch, ends in zip(batches, ending, strict=True):
+            if ends:
+                self._forget(batch.number)
+        return True
 
     def _keep(self, lists: RankedBatch, evaluator: Ints) -> None:
         """Take the newest lists of evaluators; an empty one is kept no longer."""
@@ -148,6 +166,14 @@ class RankedMerger(Bolt):
                 whole.put(state["partial"]["keys"], state["partial"]["rows"])
         last_ts = max(state["last_ts"] for state in states)
         return [{"partial": whole.snapshot(), "said": said.snapshot(), "last_ts": last_ts}] * division.tasks
+
+
+def _each_once(batches: Sequence[RankedBatch]) -> bool:
+    """Tell whether there are only lists of standing queries, and one of each query."""
+    if any(batch.instant.any() or (batch.k <= 0).any() for batch in batches):
+        return False
+    numbers = np.concatenate([np.empty(0, np.int64), *(batch.number for batch in batches)])
+    return len(distinct(numbers)) == len(numbers)
 
 
 def _empty_lists(numbers: Ints, ts: int) -> RankedBatch:

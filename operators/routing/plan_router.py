@@ -10,7 +10,7 @@ from operators.balancing.orders import Order, PlanSchedule, orders_of
 from operators.needs import ROUTER_READS, Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
-from operators.routing.textual_summary import SUMMARY_FIELDS, TextualSummary, summary_changes
+from operators.routing.textual_summary import TEXTUAL_FIELDS, TextualSummary, textual_changes
 from partitioners.columns import Csr
 from streams.batches import OP_REGISTER, OP_UPSERT, ObjectBatch, QueryBatch, batch_fields
 from streams.errors import DeclarationError
@@ -27,7 +27,7 @@ class PlanRouter(Bolt):
     unregistration does not say where its query is, so it goes to all evaluators, and those that do not hold the query pass
     over it.
 
-    With `textual_summary`, objects that no query of their evaluator can match are not sent. What queries add to the
+    With `textual_summary`, objects that no query of their evaluator can match are not sent. What queries add to textual
     summaries goes out on the stream ``keywords``, in the same epoch; routers of objects read it with the grouping ``all`` from
     the routers of queries, which therefore are a bolt of their own, and as feedback from the evaluators, which send what
     has ended. (A single router can route both.)
@@ -39,7 +39,7 @@ class PlanRouter(Bolt):
     outputs: ClassVar = {
         "objects": batch_fields(ObjectBatch),
         "queries": batch_fields(QueryBatch),
-        "keywords": SUMMARY_FIELDS,
+        "keywords": TEXTUAL_FIELDS,
     }
     needs_plan: ClassVar = True
     addressed: ClassVar = frozenset({"objects", "queries"})
@@ -54,7 +54,7 @@ class PlanRouter(Bolt):
     textual_summary: bool = False
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
-        """Yield what would make the summaries incomplete."""
+        """Yield what would make the textual summaries incomplete."""
         streams = {item.stream for item in component.inputs if not item.feedback}
         if not self.textual_summary or "objects" not in streams:
             return
@@ -69,9 +69,19 @@ class PlanRouter(Bolt):
                 "textual_summary",
                 "nobody sends this router the keywords of queries; read the stream 'keywords' of their router",
             )
+        read = {(item.stream, item.feedback) for item in component.inputs}
+        if ("orders", True) in read and ("keywords", True) not in read:
+            yield (
+                "textual_summary",
+                "queries that a balancer moves take their keywords along, and nobody says so here; read the stream 'keywords' "
+                "of their evaluators as well, with the grouping 'all' and feedback = true",
+            )
         for item in component.inputs:
             if item.stream == "keywords" and item.grouping != "all":
-                yield "inputs", f"a summary read with the grouping '{item.grouping}' would be incomplete; use 'all'"
+                yield (
+                    "inputs",
+                    f"a textual summary read with the grouping '{item.grouping}' would be incomplete; use 'all'",
+                )
 
     def open(self, context: TaskContext) -> None:
         """Take the plan."""
@@ -81,7 +91,7 @@ class PlanRouter(Bolt):
         self._context = context
         self._workers = context.plan.workers
         self._schedule = PlanSchedule(context.plan, context.window)
-        self._summary = TextualSummary(self._workers) if self.textual_summary else None
+        self._textual = TextualSummary(self._workers) if self.textual_summary else None
         self._sends_keywords = "keywords" in context.targets
 
     def routes(self, queries: QueryBatch) -> Csr:
@@ -92,8 +102,8 @@ class PlanRouter(Bolt):
         """Follow orders, then divide what has come."""
         for order in orders_of(inputs.batches("orders")):
             self._follow(order)
-        if self._summary is not None:
-            self._summary.apply(inputs.batches("keywords"))
+        if self._textual is not None:
+            self._textual.apply(inputs.batches("keywords"))
         for queries in self._operations(inputs):
             self._route_queries(queries, emit)
         for objects in inputs.batches("objects"):
@@ -119,9 +129,9 @@ class PlanRouter(Bolt):
             routed[by_place], routed[~by_place] = worker, whole
             return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32), routed
         routes = self._schedule.route_objects(objects)
-        if self._summary is None:
+        if self._textual is None:
             return routes
-        admitted = self._summary.admitted(objects, routes)
+        admitted = self._textual.admitted(objects, routes)
         self._context.count("withheld", len(routes[1]) - len(admitted[1]))
         return admitted
 
@@ -130,13 +140,13 @@ class PlanRouter(Bolt):
         new = queries if registers.all() else queries.take(np.flatnonzero(registers))
         routes = self._registered(new)
         self._send(emit, "queries", new, routes)
-        if (self._sends_keywords or self._summary is not None) and (
-            changes := summary_changes(new, routes)
+        if (self._sends_keywords or self._textual is not None) and (
+            changes := textual_changes(new, routes)
         ) is not None:
             if self._sends_keywords:
                 emit.batch(changes, "keywords")
-            if self._summary is not None:
-                self._summary.apply([changes])
+            if self._textual is not None:
+                self._textual.apply([changes])
         if new is not queries:
             self._send_ends(queries.take(np.flatnonzero(~registers)), emit)
 
@@ -164,16 +174,16 @@ class PlanRouter(Bolt):
                 emit.direct(number, batch.take(row[order[start:end]]), stream)
 
     def snapshot(self) -> State:
-        """Return the plans and the summaries."""
-        summary = None if self._summary is None else self._summary.snapshot()
-        return {"schedule": self._schedule.snapshot(), "summary": summary}
+        """Return the plans and the textual summaries."""
+        textual = None if self._textual is None else self._textual.snapshot()
+        return {"schedule": self._schedule.snapshot(), "textual_summary": textual}
 
     def restore(self, state: State) -> None:
         """Take over a snapshot; one without plans is that of a router whose plan is new."""
         if state["schedule"] is not None:
             self._schedule.restore(state["schedule"])
-        if self._summary is not None:
-            self._summary.restore(state["summary"])
+        if self._textual is not None:
+            self._textual.restore(state["textual_summary"])
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
@@ -181,9 +191,9 @@ class PlanRouter(Bolt):
         state = dict(states[0])
         if division.queries is not None and division.routes is not None:
             state["schedule"] = None
-            if state["summary"] is not None:
-                summary = TextualSummary(division.evaluators)
-                changes = summary_changes(division.queries, division.routes)
-                summary.apply([] if changes is None else [changes])
-                state["summary"] = summary.snapshot()
+            if state["textual_summary"] is not None:
+                textual = TextualSummary(division.evaluators)
+                changes = textual_changes(division.queries, division.routes)
+                textual.apply([] if changes is None else [changes])
+                state["textual_summary"] = textual.snapshot()
         return [state] * division.tasks

@@ -50,10 +50,10 @@ class _Codes:
         return cls(base, np.where(values == FOREVER, 2**31 - 1, values - base).astype(np.int32))
 
     def places(self, values: Ints) -> Ints:
-        """Return where values stand, the codes ascending; -1 where they are not there."""
+        """Return where values, none of them below the base, stand, the codes ascending; -1 where they are not there."""
         code = values - self.base
         if self.code.dtype == np.int32:  # of the same type, or the whole column would be converted
-            code = np.clip(code, -1, 2**31 - 1).astype(np.int32)
+            code = np.minimum(code, 2**31 - 1).astype(np.int32)
         place = np.minimum(self.code.searchsorted(code), len(self.code) - 1)
         place[self.code[place] != code] = -1
         return place

@@ -1,7 +1,7 @@
 """Textual summaries of the evaluators, as Tornado's routers keep them (section 3.1).
 
 An object can match a query only if it has one certain keyword of the query, so the router keeps one for each: its rarest. An
-object none of whose keywords is in the summary of its evaluator is not sent. Keywords are counted, not just listed:
+object none of whose keywords is in the textual summary of its evaluator is not sent. Keywords are counted, not just listed:
 registrations count up, what evaluators remove counts down, and since both only add, no order of arrival can lose a keyword.
 """
 
@@ -16,18 +16,18 @@ from streams.batches import OP_UPSERT, TYPE_TOPK, ObjectBatch, QueryBatch, Tuple
 from streams.columns import Ints
 from streams.kernel import kernel
 
-__all__ = ["EVERY_OBJECT", "SUMMARY_FIELDS", "TextualSummary", "summary_changes", "summary_keywords"]
+__all__ = ["EVERY_OBJECT", "TEXTUAL_FIELDS", "TextualSummary", "textual_changes", "textual_keywords"]
 
-SUMMARY_FIELDS = ("worker", "keyword", "count")
+TEXTUAL_FIELDS = ("worker", "keyword", "count")
 
-#: Stands for "every object": the summary keyword of a query without keywords.
+#: Stands for "every object": what a textual summary counts for a query without keywords.
 EVERY_OBJECT = -1
 
 _SMALLEST = 1024
 _FREE = -2
 
 
-def summary_keywords(queries: QueryBatch) -> tuple[Ints, Ints]:
+def textual_keywords(queries: QueryBatch) -> tuple[Ints, Ints]:
     """Return (row, keyword) pairs: an object that has none of a row's keywords cannot match its query.
 
     One keyword where all are wanted, the rarest: ids are ranks by frequency, and words never seen come after all ranks.
@@ -49,9 +49,9 @@ def summary_keywords(queries: QueryBatch) -> tuple[Ints, Ints]:
     return np.concatenate(rows), np.concatenate(words if len(several) else [words[0], words[2]])
 
 
-def summary_changes(queries: QueryBatch, routes: Csr, sign: int = 1) -> TupleBatch | None:
-    """Return what queries that come (sign 1) or go (sign -1) change in the summaries of their workers, or None."""
-    row, keyword = summary_keywords(queries)
+def textual_changes(queries: QueryBatch, routes: Csr, sign: int = 1) -> TupleBatch | None:
+    """Return what queries that come (sign 1) or go (sign -1) change in the textual summaries of their workers, or None."""
+    row, keyword = textual_keywords(queries)
     off, worker = routes
     times = np.diff(off)[row]
     if not times.sum():
@@ -64,7 +64,7 @@ def summary_changes(queries: QueryBatch, routes: Csr, sign: int = 1) -> TupleBat
     new = np.append(True, (workers[1:] != workers[:-1]) | (keywords[1:] != keywords[:-1]))
     first = np.flatnonzero(new)
     counts = np.diff(np.append(first, len(workers))) * sign
-    return TupleBatch(SUMMARY_FIELDS, (workers[first], keywords[first], counts))
+    return TupleBatch(TEXTUAL_FIELDS, (workers[first], keywords[first], counts))
 
 
 class TextualSummary:
@@ -82,7 +82,7 @@ class TextualSummary:
     def apply(self, changes: Sequence[TupleBatch]) -> None:
         """Count changes in."""
         for batch in changes:
-            workers, keywords, counts = (column(batch.column(name), np.int64) for name in SUMMARY_FIELDS)
+            workers, keywords, counts = (column(batch.column(name), np.int64) for name in TEXTUAL_FIELDS)
             every = keywords == EVERY_OBJECT
             np.add.at(self._every, workers[every], counts[every])
             if not every.all():

@@ -17,7 +17,7 @@ import numpy as np
 from operators.operator import Emitter, Epoch, Inputs, Spout, State, TaskContext
 from operators.redistribution import Division
 from operators.spouts.injected_input import InjectedQueries, injected_objects
-from operators.spouts.read_ahead import ReadAhead, merge_shares
+from operators.spouts.read_ahead import ReadAhead, merged_parts
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
 from streams.errors import InputError
 from streams.files.object_files import read_objects
@@ -140,7 +140,7 @@ class ObjectFileSpout(_FileSpout):
             skip=skip,
             first=first,
             watermark=watermark,
-            share=(self._context.index, self._context.parallelism),
+            reader=(self._context.index, self._context.parallelism),
             dynamic=self.dynamic,
             words=len(self._encoder.vocabulary),
             limits=self._context.limits,
@@ -208,8 +208,8 @@ class ObjectFileSpout(_FileSpout):
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
-        """All tasks have read the same; what was read ahead, each its share of it, is put together for the first one."""
-        merged = merge_shares([state["ahead"] for state in states])
+        """All tasks have read the same; what was read ahead, each its part of it, is put together for the first one."""
+        merged = merged_parts([state["ahead"] for state in states])
         first = {**states[0], "ahead": merged}
         other = {**first, "ahead": {**merged, "mine": np.zeros(len(merged["mine"]), np.bool_), "rejects": []}}
         return [first, *[other] * (division.tasks - 1)]
@@ -280,11 +280,11 @@ class QueryFileSpout(_FileSpout):
         rows = int(np.searchsorted(ts, coming, side="right"))
         if rows:
             self._last = int(ts[rows - 1])
-            share = self._share(self._ahead.take(rows))
-            self._context.count("queries", int(np.count_nonzero(share.op == OP_REGISTER)))
-            emit.batch(share, "queries")
+            mine = self._mine(self._ahead.take(rows))
+            self._context.count("queries", int(np.count_nonzero(mine.op == OP_REGISTER)))
+            emit.batch(mine, "queries")
             if self._named:
-                emit.batch(TupleBatch(NAME_FIELDS, (share.target, share.ids, share.end)), "names")
+                emit.batch(TupleBatch(NAME_FIELDS, (mine.target, mine.ids, mine.end)), "names")
             self._ahead.fill(1)
         if self._context.index == 0:
             self._emit_rejects(emit)
@@ -303,7 +303,7 @@ class QueryFileSpout(_FileSpout):
             return FOREVER
         return NEVER if self._ahead.watermark is None else self._ahead.watermark - 1
 
-    def _share(self, queries: QueryBatch) -> QueryBatch:
+    def _mine(self, queries: QueryBatch) -> QueryBatch:
         """Return this task's part: every task reads all operations, because each must know which ids are taken."""
         n, index, parallelism = len(queries), self._context.index, self._context.parallelism
         return queries.slice(n * index // parallelism, n * (index + 1) // parallelism)
@@ -324,5 +324,5 @@ class QueryFileSpout(_FileSpout):
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
-        """All tasks have read the same, and each emits its share of what is emitted next."""
+        """All tasks have read the same, and each emits its part of what is emitted next."""
         return [dict(states[0])] * division.tasks

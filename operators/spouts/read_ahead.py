@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streams.batches import ObjectBatch, QueryBatch, RejectBatch
 
-__all__ = ["Chunk", "ReadAhead", "merge_shares"]
+__all__ = ["Chunk", "ReadAhead", "merged_parts"]
 
 #: After so many records that cannot be used a spout emits them, even where there is nothing else to emit.
 MOST_REFUSED = 65_536
@@ -95,7 +95,7 @@ class ReadAhead(Generic[B]):
         self.rows, self.mine, self.rejects = state["rows"], state["mine"], list(state["rejects"])
 
 
-def merge_shares(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def merged_parts(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Put together what the readers of one input had read ahead, each with the keywords of its own rows only.
 
     All of them read alike, so they hold the same rows in the same order, and each row is one reader's own.

@@ -2,7 +2,7 @@
 
 Records that cannot be used become rejects with a reason and stop nothing; a file that cannot be used at all raises
 `InputError`. Many readers can share one input: all of them agree on what is accepted, and each encodes the keywords of
-its own share only, which is where the time goes.
+its own part only, which is where the time goes.
 """
 
 import os
@@ -39,9 +39,9 @@ class ObjectChunk:
 
     Attributes:
         batch: the accepted objects; `seq` is the place of an object among all accepted ones, in input order.
-        rejects: the records of this reader's share that cannot be used.
+        rejects: the records of this reader's part that cannot be used.
         records: how many records of the input it stands for.
-        mine: which objects of the batch belong to this reader's share; the others have no keywords here.
+        mine: which objects of the batch belong to this reader's part; the others have no keywords here.
         record: the number of each object's record in the whole input, rejected ones counted too.
     """
 
@@ -71,7 +71,7 @@ def read_objects(
     skip: int = 0,
     first: int = 0,
     watermark: int | None = None,
-    share: tuple[int, int] = (0, 1),
+    reader: tuple[int, int] = (0, 1),
     dynamic: bool = True,
     words: int | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
@@ -86,21 +86,21 @@ def read_objects(
         skip: go on after this many records, as a reader does that was restored.
         first: how many objects were accepted among the records before, for the same reader.
         watermark: the largest `ts` among the records before, for the same reader.
-        share: (i, n) makes this reader i of n.
+        reader: (i, n) makes this reader i of n.
         dynamic: whether objects have a current state that a record may delete; otherwise deletions are rejected.
         words: keywords that come as numbers must be of this many words, or hashes; None takes any.
         limits: what a record may be at most.
     """
-    if chunk_rows < 1 or skip < 0 or first < 0 or not 0 <= share[0] < share[1]:
+    if chunk_rows < 1 or skip < 0 or first < 0 or not 0 <= reader[0] < reader[1]:
         raise DeclarationError(
-            f"cannot read objects with chunk_rows {chunk_rows}, skip {skip}, first {first}, share {share}; "
-            "expected at least one row, nothing negative, and a share (i, n) with 0 <= i < n"
+            f"cannot read objects with chunk_rows {chunk_rows}, skip {skip}, first {first}, reader {reader}; "
+            "expected at least one row, nothing negative, and a reader (i, n) with 0 <= i < n"
         )
     names = as_paths(paths)
     for path in names:
         file_kind(path)
         check_readable(path)
-    return _read(names, space, encoder, chunk_rows, skip, first, watermark, share, dynamic, words, limits)
+    return _read(names, space, encoder, chunk_rows, skip, first, watermark, reader, dynamic, words, limits)
 
 
 def _read(
@@ -111,7 +111,7 @@ def _read(
     skip: int,
     first: int,
     watermark: int | None,
-    share: tuple[int, int],
+    reader: tuple[int, int],
     dynamic: bool,
     words: int | None,
     limits: ReadLimits,
@@ -125,7 +125,7 @@ def _read(
                 if words is not None:
                     stretch.columns.keywords.note_unnumbered(stretch.columns.objections, words)
                 watermark = _reject_late(stretch.columns, watermark)
-                chunk = _chunk(stretch.path, stretch.columns, stretch.line, (record, first), share, encoder)
+                chunk = _chunk(stretch.path, stretch.columns, stretch.line, (record, first), reader, encoder)
                 first += len(chunk.batch)
                 yield chunk
             record += stretch.records
@@ -177,10 +177,10 @@ def _reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
 
 
 def _chunk(
-    path: str, columns: ObjectColumns, line: Ints, place: tuple[int, int], share: tuple[int, int], encoder: Encoder
+    path: str, columns: ObjectColumns, line: Ints, place: tuple[int, int], reader: tuple[int, int], encoder: Encoder
 ) -> ObjectChunk:
     """Make a chunk of records that begin at a place: the number of the first record, the seq of the first object."""
-    index, readers = share
+    index, readers = reader
     record = np.arange(place[0], place[0] + len(columns))
     owned = (record // SHARE_RUN) % readers == index
     objections = columns.objections

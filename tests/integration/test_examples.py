@@ -1,16 +1,19 @@
 """The examples run, and say what they should."""
 
 import gzip
+import io
 import json
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
 import alerts  # noqa: E402
+import feed  # noqa: E402
 import hotspot  # noqa: E402
 import make_subscriptions  # noqa: E402
 import nearest  # noqa: E402
@@ -39,12 +42,28 @@ def test_nearest_tells_everybody_of_what_is_near():
     assert any("Mai in Tokyo" in line and "Japan" in line for line in story)
 
 
+def test_feed_shows_the_best_of_the_window():
+    """Feeds are full, best first, name departures of the window only, and are shown with what is new in them."""
+    changes = feed.main()
+    last = {person: found for person, _, found in changes}
+    assert {person: len(found) for person, found in last.items()} == {one["id"]: one["k"] for one in feed.PEOPLE}
+    assert all(found == sorted(found, key=lambda item: -item[1]) for found in last.values())
+    flights = [row["id"] for row in make_subscriptions.records("flights_one_day.csv.gz")]
+    assert {str(flight) for found in last.values() for flight, _ in found} <= set(flights[-feed.WINDOW :])
+    console = Console(record=True, width=120, file=io.StringIO())
+    feed.show(changes, console)
+    shown = console.export_text()
+    assert "Ada in Chicago, words first, 9:00" in shown
+    assert "new" in shown
+
+
 @pytest.mark.ray
 def test_examples_give_the_same_on_ray():
     """One argument runs them on Ray, with the same outcome."""
     assert sorted(alerts.main("ray")) == sorted(alerts.main())
     assert word_count.main("ray") == word_count.main()
     assert nearest.main("ray") == nearest.main()
+    assert feed.main("ray") == feed.main()
     assert hotspot.main("ray") == hotspot.main()
 
 
@@ -56,7 +75,7 @@ def test_hotspot_is_borne_better_by_a_plan_that_adapts(capsys):
     assert "-> epochs" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "kind"), [("subscriptions", "regions"), ("nearest", "nearest")])
+@pytest.mark.parametrize(("name", "kind"), [("subscriptions", "regions"), ("nearest", "nearest"), ("feeds", "feeds")])
 def test_shipped_subscriptions_are_what_the_script_makes(name, kind):
     """The shipped files can be made again."""
     with gzip.open(EXAMPLES / "data" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from adaptive_inputs import adaptive_topology
 from crashes import saving_topology
+from knn_inputs import dkm_topology, write_knn_inputs
 from latest_queries import latest_topology, write_latest_inputs, wrong_lines
 from range_inputs import lines_of, write_inputs
 
@@ -27,7 +28,7 @@ from streams.comparison import compare
 from streams.files.result_files import read_results
 from topology import Outcome, run
 from topology.ray_runtime import driver, fleet
-from topology.ray_runtime.frames import SAVED
+from topology.ray_runtime.frames import SAVED, WRITTEN
 from topology.verification import oracle_of, verify_lines
 
 pytestmark = pytest.mark.ray
@@ -57,6 +58,20 @@ def latest(folder, _moment):
         epoch={"objects": 10, "queries": 100}, balancer={"seed": 3}, max_pending=4,
         checkpoint={"directory": str(folder / "checkpoints"), "epochs": 11}, ray={"workers": 3, "silent_seconds": 0.5},
     )  # fmt: skip
+
+
+def dkm(folder, _moment):
+    """DkM-SKS: one main server knows where all subscriptions are, which move with their lists all the time."""
+    return dkm_topology(
+        *write_knn_inputs(folder, 21, objects=OBJECTS, queries=150, last_ts=90), max_pending=4,
+        checkpoint={"directory": str(folder / "checkpoints"), "epochs": 11}, ray={"workers": 3, "silent_seconds": 0.5},
+    )  # fmt: skip
+
+
+def wrong_lists(topology, collected):
+    """Return what is wrong with the lists of a run."""
+    comparison = compare(oracle_of(topology), verify_lines(collected))
+    return [] if comparison.ok else [comparison]
 
 
 def wrong_matches(topology, collected):
@@ -92,6 +107,7 @@ SUBJECTS = {
         ("adoption",),
         aggregator="merger[1]",
     ),
+    "dkm": Subject(dkm, wrong_lists, ("adoption", "checkpoint"), router="router[0]", aggregator="merger[1]"),
 }
 TARGETS = ("spout", "router", "evaluator", "aggregator", "sink", "evaluators", "node")
 FAULTS = ("kill", "pause")
@@ -129,7 +145,7 @@ class Nemesis(driver.RayRuntime):
     def _take(self, item, conductor):
         completed = super()._take(item, conductor)
         self.acked = conductor.acked
-        if getattr(item, "kind", None) == SAVED and self._checkpoints.mark is not None:
+        if getattr(item, "kind", None) in (SAVED, WRITTEN) and self._checkpoints.mark is not None:
             self._maybe("checkpoint")
         return completed
 

@@ -13,7 +13,7 @@ from operators.balancing import balancer
 from operators.balancing.orders import loaded_plan
 from operators.balancing.random_policy import RANDOM
 from operators.evaluation.range_core import RangeCore
-from operators.routing.textual_summary import TextualSummary, summary_changes
+from operators.routing.textual_summary import TextualSummary, textual_changes
 from partitioners import route_queries
 from streams.batches import QueryBatch
 from topology.planning import plan_of
@@ -115,8 +115,8 @@ def test_leaks_of_words_there_are_none(tmp_path, kind):
     plan, whole = assert_holds_what_is_routed(states, RangeCore, living)
     assert plan.version > 1 or kind == "replicate"
     expected = TextualSummary(plan.workers)
-    changes = summary_changes(whole, route_queries(plan, whole, "euclidean"))
+    changes = textual_changes(whole, route_queries(plan, whole, "euclidean"))
     expected.apply([] if changes is None else [changes])
     for state in states["router"]:
         for part in ("every", "table"):
-            assert sorted(state["summary"][part].tolist()) == sorted(expected.snapshot()[part].tolist())
+            assert sorted(state["textual_summary"][part].tolist()) == sorted(expected.snapshot()[part].tolist())

@@ -8,11 +8,13 @@ from unittest import mock
 import numpy as np
 import pytest
 from latest_queries import ASSIGNING, latest_topology, random_assigning_topology, write_latest_inputs, wrong_lines
-from range_inputs import write_lines
+from range_inputs import CONF, write_lines
 
 from operators.evaluation.evaluator import Evaluator
-from topology import run
-from topology.verification import verify_lines
+from streams.errors import DeclarationError
+from topology import extended_topology, run
+from topology.toml import load_topology
+from topology.verification import verified_run, verify_lines
 
 #: More of them for a longer search: WATERSPOUT_SEEDS=5000 pytest tests/simulation/test_main_server.py
 SEEDS = int(os.environ.get("WATERSPOUT_SEEDS", "40"))
@@ -123,3 +125,89 @@ def test_dkm_restores_what_estimates_have_missed(tmp_path):
     assert found["dkm"]["imbalance"]["end"] < 1.1 < found["none"]["imbalance"]["end"]
     assert 0 < sum(one["queries_moved"] for one in found["dkm"]["rebalances"]) <= 40
     assert all("with a mean of" in one["why"] for one in found["dkm"]["rebalances"])
+
+
+def _rare_words(folder):
+    """Every subscription wants a word of its own, which one object in forty has."""
+    rng = random.Random(4)
+
+    def place():
+        return round(rng.random(), 3), round(rng.random(), 3)
+
+    objects = [
+        {"id": n, "ts": n, "x": x, "y": y, "keywords": [f"w{rng.randrange(40)}"]}
+        for n, (x, y) in enumerate(place() for _ in range(1_500))
+    ]
+    queries = [
+        {"op": "register", "id": n, "ts": 0, "type": "knn", "at": list(place()), "k": 3, "keywords": [f"w{n}"]}
+        for n in range(40)
+    ]
+    return write_lines(folder / "objects.jsonl", objects), write_lines(folder / "queries.jsonl", queries)
+
+
+def test_objects_may_be_held_against_the_words_of_subscriptions_that_move(tmp_path):
+    """A main server that withholds what no subscription of a worker wants; evaluators tell it whose words have moved."""
+    objects, queries = _rare_words(tmp_path)
+    shipped = load_topology(CONF / "dkm.toml").component("router")
+    inputs = [
+        {"component": i.component, "stream": i.stream, "grouping": i.grouping, "feedback": i.feedback}
+        for i in shipped.inputs
+    ]
+    words = {"component": "evaluator", "stream": "keywords", "grouping": "all", "feedback": True}
+    tables = {
+        "topology": {"epoch": {"objects": 25}},
+        "spout": {"objects": {"path": objects}, "queries": {"path": queries}},
+        "bolt": {"router": {"textual_summary": True, "inputs": [*inputs, words]}, "balancer": {"policy": "random"}},
+    }
+    outcome, comparison = verified_run(extended_topology(CONF / "dkm.toml", tables))
+    assert comparison.ok, comparison
+    (server,) = [task for task in outcome.summary["tasks"] if task["task"] == "router[0]"]
+    assert server["withheld"] > 0.5 * 4 * 1_500
+    assert server["subscriptions_moved"] > 20
+    tables["bolt"]["router"]["inputs"] = inputs
+    with pytest.raises(DeclarationError, match="queries that a balancer moves take their keywords along"):
+        extended_topology(CONF / "dkm.toml", tables)
+
+
+DKM = sorted(CONF.glob("dkm*.toml"))
+
+
+def _subscription(name, **changes):
+    line = {
+        "op": "register",
+        "id": name,
+        "ts": 0,
+        "type": "knn",
+        "at": [0.5, 0.5],
+        "k": 2,
+        "keywords": ["a"],
+        "match": "any",
+    }
+    return line | changes
+
+
+@pytest.mark.parametrize("path", DKM, ids=lambda path: path.stem)
+@pytest.mark.parametrize("objects", [0, 10])
+def test_bad_subscriptions_are_rejected_and_all_others_answered(tmp_path, path, objects):
+    """More workers than subscriptions, objects or none for O_init; no k, k beyond the limit, a place outside of the space."""
+    lines = [{"id": n, "ts": n, "x": n / 10, "y": n / 10, "keywords": ["a"]} for n in range(objects)]
+    bad = ({"k": 0}, {"k": 1001}, {"at": [500, 0.5]})
+    queries = [
+        _subscription("good"), *(_subscription(str(n), **one) for n, one in enumerate(bad)),
+        _subscription("all", k=1000, at=[-180, 90]),
+    ]  # fmt: skip
+    tables = {
+        "spout": {
+            "objects": {"path": write_lines(tmp_path / "objects.jsonl", lines)},
+            "queries": {"path": write_lines(tmp_path / "queries.jsonl", queries)},
+        },
+        "bolt": {"evaluator": {"parallelism": 5}},
+    }
+    outcome, comparison = verified_run(extended_topology(path, tables))
+    assert comparison.ok, comparison
+    assert (outcome.summary["rejected"], outcome.summary["queries"]) == (3, 2)
+    assert {one["reason"]: one["count"] for one in outcome.summary["reject_reasons"]} == {
+        "k is N, expected an integer from 1 to 1000": 2,
+        "at is [...], which is outside the space [...]": 1,
+    }
+    assert outcome.summary["results"] == (2 if objects else 0)

@@ -10,8 +10,8 @@ from operators_for_tests import ByParity, Counts, Director, Doubler, Halver, Num
 from operators import Bolt
 from streams.columns import Ids
 from streams.errors import DeclarationError, RunError
+from streams.hashing import hash_columns
 from topology import TopologyBuilder, run
-from topology.hashing import hash_columns
 
 
 def killed(topology, epochs):

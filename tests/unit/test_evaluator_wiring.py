@@ -113,7 +113,7 @@ def test_mergers_group_by_number_alone(topology):
 def test_policy_that_evaluators_cannot_report_to_is_refused(topology):
     """Tornado decides by cells of a grid, and this core counts by none."""
     said = refusal(changed(topology, "balancer", options={"policy": "tornado"}))
-    assert "bolt.balancer.policy: the policy 'tornado' decides by 'summaries', which count work by place" in said
+    assert "bolt.balancer.policy: the policy 'tornado' decides by 'partitions', which count work by place" in said
     assert "random, none" in said
 
 

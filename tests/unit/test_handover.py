@@ -1,17 +1,21 @@
 """Rounds of one evaluator by hand: what it gives, takes, wakes, silences, waits for and drops."""
 
+import random
+
 import numpy as np
 import pytest
+from knn_model import Drawn, knn_batch
 from latest_queries import LatestCore
 from range_model import PlainQuery, query_batch
 
 from operators.evaluation import handover as module
-from operators.evaluation.core import KnowsPlaces
 from operators.evaluation.handover import Handover
+from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.range_core import RangeCore
 from operators.indexes import make_range_index
+from operators.indexes.knn.registry import make_knn_index
 from streams.batches import FOREVER, TYPE_RANGE, TYPE_TERMS
-from streams.geometry import Rect
+from streams.geometry import REGION_RECT, Rect
 from streams.state import pack_state, unpack_state
 
 SHAPE = (0.0, 0.0, 1.0, 1.0)
@@ -91,23 +95,46 @@ def test_handover_looks_through_a_bounded_number_of_queries_an_epoch(monkeypatch
 class PlacedCore(LatestCore):
     """Knows that query n touches the box whose low x is n, and no other."""
 
-    def touching(self, box):
-        return self.numbers()[self.numbers() == int(box[0])]
+    def touching(self, boxes):
+        return self.numbers()[self.numbers() == int(boxes[0][0])]
 
 
 def test_handover_looks_through_the_queries_of_a_place_where_the_core_knows_them():
     """The rest stays where it is; a core that knows no places, or a change that has none, shows everything."""
-    assert isinstance(RangeCore(make_range_index("kag", Rect(*SHAPE), "euclidean", (4, 4))), KnowsPlaces)
     for core_class, where, expected in (
-        (PlacedCore, (2.0, 0.0, 3.0, 1.0), [2]),
+        (PlacedCore, [(2.0, 0.0, 3.0, 1.0)], [2]),
         (PlacedCore, None, [1, 2, 3]),
-        (LatestCore, (2.0, 0.0, 3.0, 1.0), [1, 2, 3]),
+        (LatestCore, [(2.0, 0.0, 3.0, 1.0)], [1, 2, 3]),
     ):
         core = core_class()
         core.insert(batch(1, 2, 3))
         handover = Handover(0, 10)
         handover.begin(core, where)
         assert handover.unseen(core).number.tolist() == expected
+
+
+def test_shipped_cores_name_at_least_the_queries_of_a_place():
+    """Range queries by their bounds; of k nearest all, because a list that is not full yet takes any object."""
+    boxes = np.array([[0.5, 0.5, 0.6, 0.6], [0.9, 1.5, 0.95, 1.6]])
+    ranges = RangeCore(make_range_index("kag", Rect(*SHAPE), "euclidean", (4, 4)))
+    rects = ((0.0, 0.0, 0.4, 1.0), (0.0, 0.0, 0.5, 0.5))
+    ranges.insert(query_batch([PlainQuery(n, REGION_RECT, rect) for n, rect in enumerate(rects, 1)]))
+    assert ranges.touching(boxes).tolist() == [2]
+    nearest = KnnCore(make_knn_index("pyramid", Rect(*SHAPE), "euclidean"))
+    nearest.insert(
+        knn_batch([Drawn(random.Random(seed), Rect(*SHAPE)).query() | {"number": seed} for seed in (1, 2, 3)])
+    )
+    assert nearest.touching(boxes).tolist() == [1, 2, 3]
+
+
+def test_handover_looks_through_the_queries_that_a_plan_names():
+    """Those of them that are held; nobody else is looked at, however many there are."""
+    core = core_of(1, 2, 3)
+    handover = Handover(0, 10)
+    handover.begin(core, among=ints(2, 7))
+    assert handover.unseen(core).number.tolist() == [2]
+    handover.begin(core, among=ints())
+    assert handover.unseen(core) is None
 
 
 def test_handover_counts_what_it_gave_and_skips_what_has_ended():

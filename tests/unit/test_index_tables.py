@@ -1,5 +1,7 @@
 """The parts behind range indexes: roster, words and expiry."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -136,3 +138,18 @@ def test_expiry_names_a_late_query_that_ends_with_the_horizon():
     roster.admit(np.array([3]), np.array([5]), np.array([20]))
     expiry.note(np.array([3]), np.array([20]))
     assert sorted(expiry.ended(20, roster).tolist()) == [2, 3]
+
+
+def test_expiry_does_not_look_at_all_queries_while_few_have_an_end():
+    """Once all ends wait in order, queries that are unregistered later join them; millions without an end are left alone."""
+    roster, expiry = Roster(), Expiry()
+    numbers = np.arange(100)
+    roster.admit(numbers, np.zeros(100, np.int64), np.full(100, FOREVER))
+    expiry.note(numbers, np.full(100, FOREVER))
+    with mock.patch.object(Roster, "held", autospec=True, side_effect=Roster.held) as looked:
+        for now in range(1, 40):
+            roster.set_ends(np.array([now], np.int32), np.array([now]))
+            expiry.note(np.array([now]), np.array([now]))
+            assert expiry.ended(now, roster).tolist() == [now]
+            roster.withdraw(np.array([now]))
+    assert looked.call_count == 1

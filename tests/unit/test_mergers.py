@@ -223,3 +223,15 @@ def test_merged_lists_are_of_the_type_of_their_query():
     merger.execute_epoch(Epoch(0), Inputs((Arrival("evaluator", "results", 0, batch),)), emit)
     (out,) = emit.batches("results")
     assert (out.type.tolist(), out.k.tolist(), out.instant.tolist()) == ([1], [4], [False])
+
+
+def test_lists_of_queries_with_one_home_are_passed_on_as_they_came():
+    """Several batches and ends in one epoch; a query that two evaluators speak for, as after a move, has the newest list."""
+    merger = opened(RankedMerger(), one_home=True)
+    first = ranked([(9, 1, 2, [(1, 1)]), (4, 1, 2, [(2, 2)])])
+    assert short(sent(merger, (0, first), (1, ranked([(5, 1, 1, [(3, 3)])])))) == [(9, [1]), (4, [2]), (5, [3])]
+    again = ranked([(9, 2, 2, [(1, 1)]), (4, 2, 2, [(2, 2), (6, 3)])])
+    assert short(sent(merger, (0, note(5, 0)), (1, again), (1, note(4, 0)))) == [(4, [2, 6])]
+    assert held(merger) == ([], [9])
+    old, new = ranked([(9, 3, 2, [(7, 0)])]), ranked([(9, 3, 2, [(7, 0), (8, 0.5)])])
+    assert short(sent(merger, (0, old), (1, new))) == [(9, [7, 8])]

@@ -460,7 +460,7 @@ def test_empty_jsonl_has_no_objects(tmp_path):
     assert read(lines(tmp_path / "o.jsonl")) == []
 
 
-@pytest.mark.parametrize("options", [{"chunk_rows": 0}, {"skip": -1}, {"share": (1, 1)}, {"share": (-1, 2)}])
+@pytest.mark.parametrize("options", [{"chunk_rows": 0}, {"skip": -1}, {"reader": (1, 1)}, {"reader": (-1, 2)}])
 def test_impossible_options_raise(tmp_path, options):
     """Options that mean nothing are refused."""
     with pytest.raises(DeclarationError, match="cannot read objects with"):

@@ -1,5 +1,7 @@
 """Cost models and builders on cases that can be followed by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,6 @@ from partitioners import (
     QuerySample,
     Statistics,
     build_plan,
-    greedy,
     loads,
     loose_prefixes,
 )
@@ -29,6 +30,7 @@ from partitioners.costs.query_distribution import (
     workload,
 )
 from partitioners.costs.statistics import thinned
+from partitioners.plans.broadcast import HashPlan
 from partitioners.plans.grid_plan import keyword_ranges
 from partitioners.plans.qt_tree import SPATIAL, TEXTUAL
 from streams.batches import TYPE_KNN, TYPE_RANGE, TYPE_TERMS, ObjectBatch, QueryBatch
@@ -347,11 +349,6 @@ def test_dkm_sks_divides_small_subsets_by_cost_when_that_is_no_dearer():
 ASSIGNING = ("kop", "sop", "dkm-sks", "ps2stream")
 
 
-def test_sop_assigns_the_subsets_of_the_papers_example_4():
-    """Costs of 0.36, 0.11, 0.2 and 0.28: the first two subsets go to one worker, the others to the other."""
-    assert greedy([0.36, 0.11, 0.2, 0.28], 2).tolist() == [0, 0, 1, 1]
-
-
 def test_sop_prices_a_subscription_by_the_share_of_objects_in_its_subset():
     """Equation 3 shared out: two subsets of two, one around nine objects of ten, one around the tenth."""
     objects = _objects([(0.2, 0.2)] * 9 + [(0.8, 0.8)], [[0]] * 10)
@@ -384,13 +381,27 @@ def test_assignment_knows_what_its_subscriptions_cost(name):
     places = rng.random((50, 2))
     queries = _queries(np.hstack([places, places]), [[i % 5] for i in range(50)], kind=TYPE_KNN, match_any=True, k=3)
     plan = build_plan(name, _statistics(objects, queries), 3)
-    later = plan.with_moved([4, 77, 60, 9], [2, 2, 0, 1]).with_units([0, 1], [1, 1])
-    assert later.number.tolist() == [*range(50), 60, 77]
-    assert np.isnan(later.cost[50:]).all()
+    later = plan.with_moved([4, 77, -6, 9], [2, 2, 0, 1]).with_units([1, 2], [1, 1])
+    assert later.number.tolist() == [-6, *range(50), 77]
+    assert np.isnan(later.cost[[0, 51]]).all()
+    assert later.cost[1:51].tolist() == plan.cost.tolist()
     for one in (plan, later):
         known = loads(np.nan_to_num(one.cost), one.assigned, 3)
         assert one.load.tolist() == pytest.approx(known.tolist(), abs=1e-6)
-    assert later.assigned[[4, 9, 51, 50, 0, 1]].tolist() == [2, 1, 2, 0, 1, 1]
+    assert later.assigned[[5, 10, 51, 0, 1, 2]].tolist() == [2, 1, 2, 0, 1, 1]
+
+
+def test_tables_of_subscriptions_ascend_and_name_workers():
+    """Otherwise a look-up would miss some of them, or send them nowhere."""
+    table = {"number": np.array([1, 5]), "assigned": np.array([0, 1])}
+    assigned = build_plan("kop", _statistics(_objects([], []), _queries(np.empty((0, 4)), [])), 2)
+    for plan in (HashPlan(Rect(0, 0, 1, 1), 2), replace(assigned, cost=np.empty(0, np.float32))):
+        replace(plan, **table)
+        for wrong in ({"number": np.array([5, 1])}, {"number": np.array([1, 1])}, {"number": np.array([1, 5, 6])}):
+            with pytest.raises(InputError, match=r"one worker for each subscription .* in ascending order of numbers"):
+                replace(plan, **table | wrong)
+        with pytest.raises(InputError, match="assigned"):
+            replace(plan, **table | {"assigned": np.array([0, 2])})
 
 
 @pytest.mark.parametrize("name", ASSIGNING)

@@ -1,4 +1,4 @@
-"""Where tasks sit: every worker gets its share, and serves what is furthest down first."""
+"""Where tasks sit: every worker gets its part, and serves what is furthest down first."""
 
 import pytest
 from hypothesis import given

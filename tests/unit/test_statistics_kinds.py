@@ -48,12 +48,12 @@ def test_statistics_come_back_as_they_were_reported(kind):
 def test_costs_are_reported_with_the_queries_held():
     """A report of costs has the number of queries too, and is what evaluators report without a balancer's request."""
     batch = make_reporter(None, 0, core_of(0)).report(PLAN)
-    assert STATISTICS["costs"].read(batch) == [CostReport(0, PLAN.version, core_of(0).cost().candidates, 2)]
+    assert STATISTICS["costs"].read(batch) == [CostReport(0, PLAN.version, core_of(0).cost().candidates)]
     with pytest.raises(InputError, match=r"reports of costs have the fields \['a'\], expected \['worker', 'version',"):
         STATISTICS["costs"].read(TupleBatch.of(("a",), [(1,)]))
 
 
-@pytest.mark.parametrize("kind", ["summaries", "cells"])
+@pytest.mark.parametrize("kind", ["partitions", "cells"])
 def test_statistics_of_partitions_come_from_workers_that_have_one(kind):
     """A worker without a partition has nothing to report, and the balancer does not wait for it."""
     assert STATISTICS[kind].by_place
@@ -64,7 +64,7 @@ def test_statistics_of_partitions_come_from_workers_that_have_one(kind):
 def test_answers_are_about_the_load_that_was_reported():
     """A question is answered by what the balancer has decided upon, also after a restart, not by what came since."""
     core = core_of(0)
-    reporter = reporter_of("summaries", 0, core)
+    reporter = reporter_of("partitions", 0, core)
     reporter.report(PLAN)
     question = ["right", 0]
     expected = reporter.answer(PLAN, question)
@@ -72,7 +72,7 @@ def test_answers_are_about_the_load_that_was_reported():
     empty = Field(np.zeros((4, 4), np.int64), np.empty((0, 4), np.int64)).load((0, 0, 1, 3))
     core.load = lambda: empty
     assert reporter.answer(PLAN, question) == expected
-    again = reporter_of("summaries", 0, core)
+    again = reporter_of("partitions", 0, core)
     again.restore(unpack_state(pack_state(reporter.snapshot())))
     assert again.answer(PLAN, question) == expected
     reporter.report(PLAN)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from range_model import PlainObject, PlainQuery, object_batch, query_batch
 
-from operators.routing.textual_summary import EVERY_OBJECT, TextualSummary, summary_changes, summary_keywords
+from operators.routing.textual_summary import EVERY_OBJECT, TextualSummary, textual_changes, textual_keywords
 
 WORKERS = 3
 
@@ -42,12 +42,12 @@ def test_a_summary_admits_exactly_the_objects_that_have_a_keyword_of_a_living_qu
     batch = query_batch([query for query, _, _ in given_queries])
     routes = routes_of([row for _, row, _ in given_queries])
     summary = TextualSummary(WORKERS)
-    changes = summary_changes(batch, routes)
+    changes = textual_changes(batch, routes)
     if changes is not None:
         summary.apply([changes])
     gone = np.array([i for i, (_, _, goes) in enumerate(given_queries) if goes], np.int64)
     off, worker = routes
-    left = summary_changes(batch.take(gone), routes_of([worker[off[i] : off[i + 1]].tolist() for i in gone]), -1)
+    left = textual_changes(batch.take(gone), routes_of([worker[off[i] : off[i + 1]].tolist() for i in gone]), -1)
     if left is not None:
         summary.apply([left])
     copy = TextualSummary(WORKERS)
@@ -77,15 +77,15 @@ def test_a_summary_grows_and_forgets_what_has_ended():
     for start in range(0, 200_000, 10_000):
         batch = query_batch([PlainQuery(i, 0, (0, 0, 1, 1), frozenset([i])) for i in range(start, start + 10_000)])
         routes = routes_of([[i % 2] for i in range(10_000)])
-        summary.apply([summary_changes(batch, routes)])
+        summary.apply([textual_changes(batch, routes)])
         assert len(summary) == 10_000
-        summary.apply([summary_changes(batch, routes, -1)])
+        summary.apply([textual_changes(batch, routes, -1)])
     assert len(summary) == 0
     assert len(summary.snapshot()["table"]) == 0
 
 
 def test_summary_keywords_stand_for_every_object_where_a_query_has_none():
     """A query without keywords matches whatever the words of an object are."""
-    row, keyword = summary_keywords(query_batch([PlainQuery(1, 0, (0, 0, 1, 1))]))
+    row, keyword = textual_keywords(query_batch([PlainQuery(1, 0, (0, 0, 1, 1))]))
     assert row.tolist() == [0]
     assert keyword.tolist() == [EVERY_OBJECT]

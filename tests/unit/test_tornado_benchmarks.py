@@ -1,7 +1,9 @@
 """The benchmarks of whole topologies measure what they say."""
 
 import dataclasses
+from collections import Counter
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from benchmarks import adaptivity, hotspot_stream, tornado, tornado_stream
 from benchmarks.hotspot_stream import Hotspot
 from benchmarks.observed import Observed
 from benchmarks.report import Options
-from benchmarks.tornado_stream import Workload, objects_of, queries_of
+from benchmarks.tornado_stream import MemorySpout, Workload, objects_of, queries_of
+from operators import Epoch
 from streams.errors import InputError, RunError
 
 
@@ -125,3 +128,17 @@ def test_queries_of_tornado_have_the_keywords_that_were_asked_for(keywords, perc
     least = {0: words, 10: words * 9 // 10, 100: 0}[percentile]
     assert queries.kw.min() >= least
     assert (queries.kw.max() >= words) == (percentile == 0)
+
+
+def test_spout_measures_at_least_an_epoch_however_slow_the_machine_is():
+    """Time that is up before the first measured epoch is complete gives no rate at all."""
+    spout = MemorySpout(TINY, batch=200, seconds=0.0, warm_up=1)
+    counted = Counter()
+    spout.open(SimpleNamespace(count=lambda name, much: counted.update({name: much})))
+    at = spout._registering + 1
+    spout.ack(at)
+    assert not spout._is_over(Epoch(at + 1))
+    spout.ack(at + 1)
+    assert spout._is_over(Epoch(at + 2))
+    assert counted["measured_objects"] == 200
+    assert counted["measured_s"] > 0

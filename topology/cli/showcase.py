@@ -3,7 +3,8 @@
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from streams.batches import Batch, MatchBatch
+from streams.batches import TYPE_RANGE, TYPE_TERMS, AnswerBatch, Batch, MatchBatch
 from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.validation import make_operator
@@ -21,23 +22,67 @@ from topology.validation import make_operator
 __all__ = ["print_alerts"]
 
 
+#: So many items of a list are shown.
+MOST_ITEMS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One result: when, to whom, of which type, and its items with their values; an object that matched has none."""
+
+    ts: int
+    query: Any
+    type: int
+    items: list[Any]
+    values: list[float | None]
+
+
 def print_alerts(console: Console, topology: Topology, sample: Iterable[Batch]) -> None:
-    """Tell sampled matches as sentences, in the order of time."""
-    matches = sorted(
-        (ts, query, thing)
-        for batch in sample
-        if isinstance(batch, MatchBatch)
-        for query, ts, thing in zip(batch.query.to_list(), batch.ts.tolist(), batch.object.to_list(), strict=True)
-    )
-    texts = _texts(_paths(topology, "leads"), {str(thing) for _, _, thing in matches})
-    asked = _questions(_paths(topology, "follows"), {str(query) for _, query, _ in matches})
-    console.print("Some of the alerts", style="bold")
-    for ts, query, thing in matches:
-        when = datetime.fromtimestamp(ts / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-        asks = f"{'':20}for {query}: {_question(asked.get(str(query)))}"
-        console.print(f"  {when}  {texts.get(str(thing), thing)}", highlight=False, markup=False, soft_wrap=True)
+    """Print sampled results, matches and lists, as sentences, in the order of time."""
+    told = sorted((one for batch in sample for one in _told(batch)), key=lambda one: (one.ts, str(one.query)))
+    things = {str(item) for one in told if one.type != TYPE_TERMS for item in one.items[:MOST_ITEMS]}
+    texts = _texts(_paths(topology, "leads"), things)
+    asked = _questions(_paths(topology, "follows"), {str(one.query) for one in told})
+    console.print("Some of the results" if told else "There are no results to show", style="bold")
+    for one in told:
+        when = datetime.fromtimestamp(one.ts / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+        first, *others = _items(one, {} if one.type == TYPE_TERMS else texts)
+        asks = f"{'':20}for {one.query}: {_question(asked.get(str(one.query)))}"
+        for line in (f"  {when}  {first}", *(f"{'':20}{other}" for other in others)):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
         console.print(asks, style="dim", highlight=False, markup=False, soft_wrap=True)
     console.print()
+
+
+def _told(batch: Batch) -> Iterator[_Told]:
+    """Yield the results of a batch; what is no result is passed over."""
+    if isinstance(batch, MatchBatch):
+        for query, ts, thing in zip(batch.query.to_list(), batch.ts.tolist(), batch.object.to_list(), strict=True):
+            yield _Told(ts, query, TYPE_RANGE, [thing], [None])
+    if isinstance(batch, AnswerBatch):
+        items, values = batch.item.to_list(), batch.value.tolist()
+        for row, query in enumerate(batch.query.to_list()):
+            part, type_ = slice(batch.off[row], batch.off[row + 1]), int(batch.type[row])
+            shown = [None] * len(items[part]) if type_ == TYPE_RANGE else values[part]
+            yield _Told(int(batch.ts[row]), query, type_, items[part], shown)
+
+
+def _items(one: _Told, texts: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each of the first items, and one for the rest."""
+    figures = [_figure(one.type, value) for value in one.values[:MOST_ITEMS]]
+    for item, figure in zip(one.items, figures, strict=False):
+        yield f"{figure:>{max(map(len, figures))}}{texts.get(str(item), item)}"
+    if not one.items:
+        yield "nothing"
+    if len(one.items) > MOST_ITEMS:
+        yield f"and {len(one.items) - MOST_ITEMS:,} more"
+
+
+def _figure(type_: int, value: float | None) -> str:
+    """Return a distance, a score or a count, and the space behind it; nothing where an item has none."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}  " if type_ == TYPE_TERMS else f"{value:,.3f}  "
 
 
 def _paths(topology: Topology, pace: str) -> list[Path]:
@@ -85,11 +130,20 @@ def _questions(paths: list[Path], wanted: set[str]) -> dict[str, dict[str, Any]]
     }
 
 
+#: What a query whose result is a list asks for, by its type.
+_LISTS = {"knn": "nearest with", "topk": "best for", "terms": "most frequent words of"}
+
+
 def _question(line: dict[str, Any] | None) -> str:
     if line is None:
         return "a standing question"
     joint = " or " if line.get("match") == "any" else " and "
     words = joint.join(f"'{word}'" for word in line.get("keywords", ())) or "anything"
+    if (lists := _LISTS.get(line.get("type", "range"))) is not None:
+        words = f"the {line.get('k')} {lists} {words}"
+    if "at" in line:
+        x, y = line["at"]
+        return f"{words} from ({x:g}, {y:g})"
     region = line.get("region", {})
     if "circle" in region:
         x, y, radius = region["circle"]

@@ -39,8 +39,8 @@ class Placement:
 def place(wiring: Wiring, workers: int) -> Placement:
     """Deal the tasks out to so many workers, in turn; there are never more workers than tasks.
 
-    The tasks of a component have consecutive numbers, so each worker gets an equal share of every component, to one task,
-    and an equal share of all tasks. A topology's loads differ between components far more than within one.
+    The tasks of a component have consecutive numbers, so each worker gets an equal part of every component, to one task,
+    and an equal part of all tasks. A topology's loads differ between components far more than within one.
     """
     count = max(1, min(workers, len(wiring.tasks)))
     ids = [task.id for task in wiring.tasks]

@@ -195,29 +195,38 @@ class QueryTable:
 
     def admit(self, queries: QueryBatch) -> Slots:
         """File registrations that `check` has seen and return their slots."""
-        lengths = np.diff(queries.kw_off)
-        self._reserve_pool(int((lengths[lengths > 3] - 1).sum()))
         words = self.words.number(queries.kw)
         slots = self.roster.admit(queries.number, queries.ts, queries.end)
         if self.roster.top > len(self.traits):
             self._grow(3 * self.roster.top + 64)
         _file(slots, queries.region, queries.match_any, queries.kw_off, queries.shape, self.traits, self.shape)
         self._rare.write(slots, queries, len(self.traits))
-        self._pool_top = _arrange(
-            queries.kw_off, words, self.words.uses, self.words.raw, slots, self.kw, self.pool, self._pool_top
-        )
+        self._keep_words(slots, queries.kw_off, words)
         return slots
+
+    def _keep_words(self, slots: Slots, off: Slots, words: Slots) -> None:
+        """File the words of rows, whose order here may change."""
+        lengths = np.diff(off)
+        self.kw[slots, 2] = -1  # what stands there is of nobody, and the pool may be packed anew
+        self._reserve_pool(int((lengths[lengths > 3] - 1).sum()))
+        self._pool_top = _arrange(
+            off, words, self.words.uses, self.words.raw, slots, self.kw, self.pool, self._pool_top
+        )
 
     def drop(self, slots: Slots) -> None:
         """Forget what withdrawn queries said; their rows are dead until `recycle`."""
         if self.sleeping:
             self.sleeping -= int(np.count_nonzero(self.traits[slots] & ASLEEP))
+        self.words.release(self._bury(slots))
+
+    def _bury(self, slots: Slots) -> Slots:
+        """Mark rows as dead and return their words, with some numbers among them that are none."""
         words = np.empty(3 * len(slots), np.int32)
         if not _bury(slots, self.kw, self.traits, words):
             off, words = self.words_of(slots)
             lengths = np.diff(off)
             self._pool_garbage += int((lengths[lengths > 3] - 1).sum())
-        self.words.release(words)
+        return words
 
     def hush(self, slots: Slots) -> None:
         """Put queries to sleep, each named once."""
@@ -265,6 +274,10 @@ class QueryTable:
         single = np.delete(places, either)
         places = np.concatenate([single, np.repeat(either, np.diff(off))])
         return places, np.concatenate([self.kw[slots[single], 0], words])
+
+    def k_of(self, slots: Slots) -> Slots:
+        """Return how many results the queries of slots want."""
+        return self._rare.column("k", slots)
 
     def bounds(self, slots: Slots) -> Floats:
         """Return a box for each query that contains every point it can match."""

@@ -68,7 +68,8 @@ class RareColumns:
 
     def read(self, slots: NDArray[np.int32]) -> Columns:
         """Return all rare columns of slots."""
-        return {
-            name: self._columns[name][slots] if name in self._columns else np.full(len(slots), usual)
-            for name, usual in RARE_COLUMNS.items()
-        }
+        return {name: self.column(name, slots) for name in RARE_COLUMNS}
+
+    def column(self, name: str, slots: NDArray[np.int32]) -> NDArray[Any]:
+        """Return one rare column of slots."""
+        return self._columns[name][slots] if name in self._columns else np.full(len(slots), RARE_COLUMNS[name])

@@ -130,6 +130,29 @@ class StandingQueries:
         slots = self._table.roster.find(plain(numbers, np.int64))
         return distinct(slots[slots >= 0])
 
+    def slots(self, numbers: Ints) -> Slots:
+        """Return the slots of queries that are held: small numbers, which are used again after `remove`."""
+        slots = self._table.roster.find(plain(numbers, np.int64))
+        if len(slots) and slots.min() < 0:
+            raise InputError(f"query {numbers[int(slots.argmin())]} is not held; ask `holds` first")
+        return slots
+
+    def numbers_of(self, slots: Slots) -> Ints:
+        """Return the numbers of slots."""
+        return self._table.roster.numbers_of(slots)
+
+    def k_of(self, slots: Slots) -> Slots:
+        """Return how many results the queries of slots want."""
+        return self._table.k_of(slots)
+
+    def ends_of(self, slots: Slots) -> Ints:
+        """Return the ends of the queries of slots."""
+        return self._table.roster.ends_of(slots)
+
+    def starts_of(self, slots: Slots) -> Ints:
+        """Return the times from which on the queries of slots live."""
+        return self._table.roster.starts_of(slots)
+
     def asleep(self) -> Ints:
         """Return the numbers of the queries that are asleep, in ascending order."""
         return np.sort(self._table.roster.numbers_of(self._table.asleep()))

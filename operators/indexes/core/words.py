@@ -101,6 +101,19 @@ def _known(off: NDArray[np.int32], keywords: Ints, table: Ints, out_off: Ints, o
     out_off[off.shape[0] - 1] = count
 
 
+@kernel
+def _find(keywords: Ints, table: Ints, out: Words32) -> None:
+    size = table.shape[0]
+    for i in range(keywords.shape[0]):
+        if i + _AHEAD < keywords.shape[0]:
+            prefetch(table, 2 * place_of(keywords[i + _AHEAD], size))
+        keyword = keywords[i]
+        place = place_of(keyword, size)
+        while table[place, 0] >= 0 and table[place, 0] != keyword:
+            place = place + 1 if place + 1 < size else 0
+        out[i] = table[place, 1] if table[place, 0] >= 0 else -1
+
+
 class Words:
     """The words in use; `top` bounds every word's number."""
 
@@ -150,6 +163,12 @@ class Words:
         out_off, out = np.empty(len(off), np.int64), np.empty(len(keywords), np.int32)
         _known(off, keywords, self._table, out_off, out)
         return out_off, out
+
+    def find(self, keywords: Ints) -> Words32:
+        """Return the number of each keyword, -1 where no query uses it."""
+        out = np.empty(len(keywords), np.int32)
+        _find(keywords, self._table, out)
+        return out
 
     def _resize(self, words: int) -> None:
         if words > FULLEST * len(self._table):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from partitioners.columns import Floats
 from streams.batches import ObjectBatch, QueryBatch
 from streams.errors import DeclarationError
 
@@ -168,8 +169,11 @@ class RangeIndex(Protocol):
     def overlapping(self, cells: CellRange) -> Ints:
         """Return the numbers of the queries that overlap these cells, in ascending order."""
 
-    def touching(self, box: tuple[float, float, float, float]) -> Ints:
-        """Return the numbers of the queries that touch a closed box (low x, low y, high x, high y), in ascending order."""
+    def touching(self, boxes: Floats) -> Ints:
+        """Return the numbers of the queries that touch any of some closed boxes, in ascending order.
+
+        A box is low x, low y, high x, high y.
+        """
 
     def queries(self, numbers: Ints) -> QueryBatch:
         """Return those of these queries that are held, in this order, as they were registered, ready for another index.

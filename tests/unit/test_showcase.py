@@ -1,0 +1,76 @@
+"""Results in words: matches and lists of every type, for whom, and what was asked."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+from range_inputs import write_lines
+from rich.console import Console
+
+from streams.batches import TYPE_KNN, TYPE_RANGE, TYPE_TERMS, TYPE_TOPK, AnswerBatch, MatchBatch
+from streams.columns import Ids
+from topology import load_topology
+from topology.amendments import with_source
+from topology.cli.showcase import print_alerts
+
+QUICKSTART = Path(__file__).parents[2] / "conf" / "quickstart.toml"
+OBJECTS = [{"id": i, "ts": 0, "x": 0, "y": 0, "text": f"the text of {i}"} for i in range(6)]
+QUERIES = [
+    {"id": "a", "type": "range", "region": {"circle": [1.0, 2.0, 0.5]}, "keywords": ["fire"]},
+    {"id": "b", "type": "knn", "at": [1.5, 2.0], "k": 5, "keywords": ["fire", "flood"], "match": "any"},
+    {"id": "c", "type": "terms", "region": {"rect": [0, 0, 1, 1]}, "k": 2, "window": 10},
+    {"id": "d", "type": "topk", "at": [0, 0], "k": 1, "keywords": ["fire"]},
+    {"id": "e", "type": "range", "continuous": False, "region": {"rect": [0, 0, 1, 1]}},
+]
+
+
+def answers(*rows):
+    """Return lists: (query, ts, type, items, values)."""
+    off = np.cumsum([0, *(len(row[3]) for row in rows)]).astype(np.int32)
+    items, values = [i for row in rows for i in row[3]], [v for row in rows for v in row[4]]
+    ts, types = np.array([row[1] for row in rows], np.int64), np.array([row[2] for row in rows], np.uint8)
+    return AnswerBatch(Ids.of([row[0] for row in rows]), ts, types, off, Ids.of(items), np.array(values, np.float64))
+
+
+def shown(folder, *sample):
+    """Return what a person reads, line by line."""
+    topology = load_topology(QUICKSTART)
+    topology = with_source(topology, "leads", write_lines(folder / "objects.jsonl", OBJECTS))
+    queries = [{"op": "register", "ts": 0, **query} for query in QUERIES]
+    topology = with_source(topology, "follows", write_lines(folder / "queries.jsonl", queries))
+    out = io.StringIO()
+    print_alerts(Console(file=out, width=60), topology, sample)
+    return [line.strip() for line in out.getvalue().splitlines() if line.strip()]
+
+
+def test_matches_and_lists_are_shown_in_the_order_of_time(tmp_path):
+    """An object with its text; the first of a list with distance, score or count, and how many more there are."""
+    matches = MatchBatch(Ids.of(["a"]), np.array([60_000]), Ids.of([4]))
+    nearest = answers(("b", 0, TYPE_KNN, [1, 2, 3, 0, 5], [0.25, 1.0, 12_345.6, 1.0, 1.0]))
+    terms = answers(("c", 120_000, TYPE_TERMS, ["1", "fire"], [12.0, 3.0]))
+    best = answers(("d", 180_000, TYPE_TOPK, [7], [0.5]))
+    instants = answers(("e", 240_000, TYPE_RANGE, [2], [0.0]), ("e", 300_000, TYPE_RANGE, [], []))
+    assert shown(tmp_path, best, matches, terms, nearest, instants) == [
+        "Some of the results",
+        "1970-01-01 00:00       0.250  the text of 1",
+        "1.000  the text of 2",
+        "12,345.600  the text of 3",
+        "and 2 more",
+        "for b: the 5 nearest with 'fire' or 'flood' from (1.5, 2)",
+        "1970-01-01 00:01  the text of 4",
+        "for a: 'fire' within 0.5 of (1, 2)",
+        "1970-01-01 00:02  12  1",
+        "3  fire",
+        "for c: the 2 most frequent words of anything in the rectangle from (0, 0) to (1, 1)",
+        "1970-01-01 00:03  0.500  7",
+        "for d: the 1 best for 'fire' from (0, 0)",
+        "1970-01-01 00:04  the text of 2",
+        "for e: anything in the rectangle from (0, 0) to (1, 1)",
+        "1970-01-01 00:05  nothing",
+        "for e: anything in the rectangle from (0, 0) to (1, 1)",
+    ]
+
+
+def test_a_run_without_results_says_so(tmp_path):
+    """Instead of a heading over nothing."""
+    assert shown(tmp_path) == ["There are no results to show"]
