@@ -329,9 +329,10 @@ class Evaluator(Bolt):
 
     def _send_words(self, queries: QueryBatch, worker: int, sign: int, epoch: Epoch, emit: Emitter) -> None:
         """Send routers what a worker's textual summary gains or loses; in the final epoch nobody needs to know any more."""
-        if self._counts_words and len(queries) and not epoch.final:
-            if (changes := textual_changes(queries, all_to(worker, len(queries)), sign)) is not None:
-                emit.batch(changes, "keywords")
+        if not self._counts_words or not len(queries) or epoch.final:
+            return
+        if (changes := textual_changes(queries, all_to(worker, len(queries)), sign)) is not None:
+            emit.batch(changes, "keywords")
 
     def tick(self, epoch: Epoch, emit: Emitter) -> None:
         """Send statistics."""
