@@ -4,9 +4,9 @@ theta       float64 by slot: the score of the threshold; CUT of a head is its `s
 heads       int32 rows by slot: see the constants
 entries     score (float64) and seq (int32, a distance from BASE) in blocks, best first: by score, of equal ones the newer first
 free        int64 by class of blocks: the first free one, which has the next in its first `seq`
-calendar, buckets   see `expiry_calendar`
+oldest, pages   see `expiry_calendar`
 retuned     int32: slots whose threshold has changed, each once
-sizes       int32 rows by k: the capacity of a buffer, and what is kept of one that has overflowed
+sizes       int32 rows by k: the capacity of a buffer, what is kept of one that has overflowed, the least room it is given
 state       int64: see the constants here and in `buffer_blocks`
 """
 
@@ -22,7 +22,6 @@ from streams.kernel import kernel
 
 __all__ = [
     "close", "enter", "expire", "expire_some", "gather", "open_buffers", "raise_to", "rebase", "refill", "repack",
-    "restand",
 ]  # fmt: skip
 
 Int = Any  # a machine integer, numpy's or Python's
@@ -31,10 +30,10 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Entries = NDArray[np.int32]
 
-#: Places in `state` behind those of blocks: `seq` 0 of entries; first of the window; width of a bucket as a shift; slots
-#: in `retuned`; whether entries with k newer ones at least as good are dropped.
-BASE, FIRST, SHIFT, RETUNED, SKYBAND = range(3, 8)
-STATE_SIZE = 8
+#: Places in `state` behind those of blocks: `seq` 0 of entries; first of the window; slots in `retuned`; whether
+#: entries with k newer ones at least as good are dropped.
+BASE, FIRST, RETUNED, SKYBAND = range(3, 7)
+STATE_SIZE = 7
 
 #: Columns of a head: start of the block, entries, and k, class of the block and marks, packed.
 START, LENGTH, PACKED, CUT = range(4)
@@ -123,7 +122,7 @@ def _make_room(
     heads[slot, LENGTH] = length
     if length <= room - 1 - (room >> 3):
         return length
-    larger = class_of(max(length + 1, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 2))))
+    larger = class_of(max(length + 1, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 2)), sizes[k, 2]))
     if larger == block_class:
         return length
     block = take_block(larger, seq, free, state)
@@ -139,11 +138,11 @@ def _make_room(
 
 @kernel
 def _enter(
-    begin: Int, slots: Slots, numbers: Ints, scores: Floats, theta: Floats, heads: Slots, calendar: Slots, score: Floats,
-    seq: Entries, free: Ints, buckets: Slots, retuned: Slots, sizes: Slots, state: Ints, changed: Slots, count: Int,
+    begin: Int, slots: Slots, numbers: Ints, scores: Floats, theta: Floats, heads: Slots, oldest: Slots, score: Floats,
+    seq: Entries, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints, changed: Slots, count: Int,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Enter pairs from `begin` on; return where to go on when the pools have grown, or the end, and the length of `changed`."""
-    pairs, first, shift = slots.shape[0], state[FIRST], state[SHIFT]
+    pairs, first = slots.shape[0], state[FIRST]
     for i in range(begin, pairs):
         if i + 2 * _AHEAD < pairs:
             prefetch(heads, 4 * np.int64(slots[i + 2 * _AHEAD]))
@@ -154,7 +153,6 @@ def _enter(
                 prefetch(score, e)
             prefetch(seq, start)
             prefetch(seq, start + ahead)
-            prefetch(calendar, 3 * np.int64(slots[i + _AHEAD]))
         slot, value, number = np.int64(slots[i]), scores[i], numbers[i] - state[BASE]
         if number < first or value < theta[slot] or (value == theta[slot] and number < heads[slot, CUT]):
             continue
@@ -165,11 +163,11 @@ def _enter(
             if length < 0:
                 return np.int64(i), count
         base = np.int64(heads[slot, START])
-        place = length
-        while place > 0 and (
-            score[base + place - 1] < value or (score[base + place - 1] == value and seq[base + place - 1] < number)
-        ):
-            place -= 1
+        place = np.int64(0)
+        for e in range(base, base + length):  # without branches: what decides is where a message ends up, not how
+            place += score[e] > value
+        while place < length and score[base + place] == value and seq[base + place] >= number:
+            place += 1
         if place > 0 and seq[base + place - 1] == number and score[base + place - 1] == value:
             continue
         for e in range(base + length, base + place, -1):
@@ -186,8 +184,8 @@ def _enter(
                 heads[slot, PACKED] |= CHANGED
                 changed[count] = slot
                 count += 1
-            if calendar[slot, 2] == NOWHERE or number < calendar[slot, 0]:
-                stand(slot, number, shift, calendar, buckets)
+            if number < oldest[slot]:
+                stand(slot, number, oldest, pages)
     for i in range(count):
         heads[changed[i], PACKED] &= ~CHANGED
     return np.int64(pairs), count
@@ -222,14 +220,13 @@ def _wants(slot: Int, theta: Floats, heads: Slots) -> bool:
 
 @kernel
 def _expire(
-    first: Int, theta: Floats, heads: Slots, calendar: Slots, score: Floats, seq: Entries, free: Ints, buckets: Slots,
+    first: Int, theta: Floats, heads: Slots, oldest: Slots, score: Floats, seq: Entries, free: Ints, pages: Slots,
     retuned: Slots, sizes: Slots, state: Ints, changed: Slots, wanting: Slots,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Move the window on; return how many slots are in `changed` and in `wanting`."""
-    shift = state[SHIFT]
     first -= state[BASE]
     count, wants = np.int64(0), np.int64(0)
-    due = due_slots(state[FIRST], first, shift, calendar, buckets, changed)
+    due = due_slots(first, oldest, pages, changed)
     state[FIRST] = first
     for i in range(due):
         if i + 2 * _AHEAD < due:
@@ -246,8 +243,7 @@ def _expire(
         length = np.int64(heads[slot, LENGTH])
         if length > 0:
             k = np.int64(heads[slot, PACKED]) >> K_SHIFT
-            oldest = _oldest(np.int64(heads[slot, START]), min(length, k), seq)
-            stand(slot, oldest, shift, calendar, buckets)
+            stand(slot, _oldest(np.int64(heads[slot, START]), min(length, k), seq), oldest, pages)
         if gone:
             changed[count] = slot
             count += 1
@@ -278,7 +274,7 @@ def _expire_some(
 @kernel
 def _refill(
     begin: Int, slots: Slots, off: Ints, numbers: Ints, scores: Floats, floor: Floats, theta: Floats, heads: Slots,
-    calendar: Slots, score: Floats, seq: Entries, free: Ints, buckets: Slots, retuned: Slots, sizes: Slots, state: Ints,
+    oldest: Slots, score: Floats, seq: Entries, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints,
 ) -> Int:  # fmt: skip
     """Replace buffers by what was found, from `begin` on; return where to go on when the pools have grown, or the end."""
     most = np.int64(0)
@@ -297,7 +293,9 @@ def _refill(
         if length > 0 and found_score[length - 1] == floor[i]:
             cut = found_seq[length - 1]
         length = _prune(0, length, k, state[FIRST], state[SKYBAND], found_score, found_seq)
-        fitting = class_of(max(length, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 3))) if length > 0 else 0)
+        fitting = np.int64(0)
+        if length > 0:
+            fitting = class_of(max(length, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 3)), sizes[k, 2]))
         if fitting != block_class:
             block = take_block(fitting, seq, free, state)
             if block < 0:
@@ -317,9 +315,9 @@ def _refill(
             length = _overflow(slot, length, k, theta, heads, score, seq, retuned, sizes, state)
         heads[slot, LENGTH] = length
         if length > 0:
-            stand(slot, _oldest(base, min(length, k), seq), state[SHIFT], calendar, buckets)
+            stand(slot, _oldest(base, min(length, k), seq), oldest, pages)
         else:
-            leave(slot, state[SHIFT], calendar, buckets)
+            leave(slot, oldest)
     return np.int64(slots.shape[0])
 
 
@@ -346,7 +344,7 @@ def _raise_to(
 
 
 @kernel
-def open_buffers(slots: Slots, wanted: Slots, theta: Floats, heads: Slots, calendar: Slots) -> None:
+def open_buffers(slots: Slots, wanted: Slots, theta: Floats, heads: Slots, oldest: Slots) -> None:
     """Begin empty buffers that know everything; they take no block before the first entry comes."""
     for i in range(slots.shape[0]):
         slot = np.int64(slots[i])
@@ -355,12 +353,12 @@ def open_buffers(slots: Slots, wanted: Slots, theta: Floats, heads: Slots, calen
         heads[slot, LENGTH] = 0
         heads[slot, PACKED] = np.int64(wanted[i]) << K_SHIFT
         heads[slot, CUT] = NO_CUT
-        calendar[slot, 2] = NOWHERE
+        leave(slot, oldest)
 
 
 @kernel
 def _close(
-    slots: Slots, theta: Floats, heads: Slots, calendar: Slots, score: Floats, seq: Entries, free: Ints, buckets: Slots,
+    slots: Slots, theta: Floats, heads: Slots, oldest: Slots, score: Floats, seq: Entries, free: Ints, pages: Slots,
     retuned: Slots, sizes: Slots, state: Ints,
 ) -> None:  # fmt: skip
     """Give back what buffers take; `retuned` forgets them."""
@@ -368,7 +366,7 @@ def _close(
     for i in range(slots.shape[0]):
         slot = np.int64(slots[i])
         packed = np.int64(heads[slot, PACKED])
-        leave(slot, state[SHIFT], calendar, buckets)
+        leave(slot, oldest)
         give_block(np.int64(heads[slot, START]), (packed >> CLASS_SHIFT) & CLASS_MASK, seq, free, state)
         some = some or packed & NOTED != 0
         heads[slot, LENGTH] = 0
@@ -408,27 +406,16 @@ def gather(
 
 
 @kernel
-def _restand(
-    slots: Slots, theta: Floats, heads: Slots, calendar: Slots, score: Floats, seq: Entries, free: Ints, buckets: Slots,
-    retuned: Slots, sizes: Slots, state: Ints,
-) -> None:  # fmt: skip
-    """Fill an empty calendar."""
-    for i in range(slots.shape[0]):
-        slot = np.int64(slots[i])
-        calendar[slot, 2] = NOWHERE
-        length = min(np.int64(heads[slot, LENGTH]), np.int64(heads[slot, PACKED]) >> K_SHIFT)
-        if length > 0:
-            oldest = max(_oldest(np.int64(heads[slot, START]), length, seq), state[FIRST])
-            stand(slot, oldest, state[SHIFT], calendar, buckets)
-
-
-@kernel
-def rebase(slots: Slots, by: Int, heads: Slots, seq: Entries) -> None:
+def rebase(slots: Slots, by: Int, heads: Slots, oldest: Slots, pages: Slots, seq: Entries) -> None:
     """Count `seq` from a later base; what is far behind it has expired, wherever it is."""
+    for page in range(pages.shape[0]):
+        pages[page] = NO_CUT  # not later than any
     for i in range(slots.shape[0]):
         slot = np.int64(slots[i])
         if heads[slot, CUT] != NO_CUT:
             heads[slot, CUT] = max(heads[slot, CUT] - by, np.int64(NO_CUT))
+        if oldest[slot] != NOWHERE:
+            oldest[slot] = max(oldest[slot] - by, np.int64(NO_CUT))
         start = np.int64(heads[slot, START])
         for e in range(start, start + heads[slot, LENGTH]):
             seq[e] = max(seq[e] - by, np.int64(NO_CUT))
@@ -459,4 +446,3 @@ expire_some: Any = _expire_some
 refill: Any = _refill
 raise_to: Any = _raise_to
 close: Any = _close
-restand: Any = _restand

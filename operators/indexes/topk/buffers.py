@@ -19,6 +19,7 @@ from operators.indexes.core.growth import grown
 from operators.indexes.topk import buffer_kernels as kernels
 from operators.indexes.topk.buffer_blocks import BLOCK_CLASSES, NEED, TOP, USED
 from operators.indexes.topk.buffer_rule import Ask, Rule
+from operators.indexes.topk.expiry_calendar import NOWHERE, PAGE
 from operators.indexes.topk.topk_index import Answers
 from streams.columns import Ints
 from streams.errors import InputError
@@ -28,8 +29,8 @@ __all__ = ["Buffers", "Whole"]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
-#: Buckets of the calendar, a power of two; entries that are not worth packing anew.
-BUCKETS, SMALLEST_REPACK = 1 << 14, 4096
+#: Entries that are not worth packing anew; how many times k a buffer is small.
+SMALLEST_REPACK, TIGHT = 4096, 4
 #: How far apart the messages of a window may be.
 LONGEST = 2**31 - 2**24
 
@@ -58,15 +59,15 @@ class Buffers:
         self._rule = rule
         self.theta: Floats = np.empty(0)
         self._heads: Slots = np.zeros((0, 4), np.int32)
-        self._calendar: Slots = np.empty((0, 3), np.int32)
+        self._oldest: Slots = np.empty(0, np.int32)
+        self._pages: Slots = np.empty(0, np.int32)
         self._retuned: Slots = np.empty(0, np.int32)
         self._score: Floats = np.empty(0)
         self._seq: Slots = np.empty(0, np.int32)
         self._free: Ints = np.full(BLOCK_CLASSES, -1, np.int64)
-        self._buckets: Slots = np.full(BUCKETS, -1, np.int32)
         self._state: Ints = np.zeros(kernels.STATE_SIZE, np.int64)
         self._state[kernels.SKYBAND] = rule.skyband
-        self._sizes: Slots = np.zeros((1, 2), np.int32)
+        self._sizes: Slots = np.zeros((1, 3), np.int32)
         self._newest: int | None = None
         self._open = 0
 
@@ -74,7 +75,7 @@ class Buffers:
     def _arrays(self) -> Any:
         """What kernels are given."""
         return (
-            self.theta, self._heads, self._calendar, self._score, self._seq, self._free, self._buckets, self._retuned,
+            self.theta, self._heads, self._oldest, self._score, self._seq, self._free, self._pages, self._retuned,
             self._sizes, self._state,
         )  # fmt: skip
 
@@ -86,7 +87,7 @@ class Buffers:
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return 40 * self._open + 12 * int(self._state[TOP]) + self._buckets.nbytes
+        return 32 * self._open + 12 * int(self._state[TOP]) + self._pages.nbytes
 
     # --- subscriptions come and go -----------------------------------------------------------------------------------
 
@@ -97,12 +98,18 @@ class Buffers:
             room += room // 2
             held = len(self.theta)
             self.theta, self._heads = grown(self.theta, room), grown(self._heads, room)
-            self._calendar, self._retuned = grown(self._calendar, room), grown(self._retuned, room)
+            self._oldest, self._retuned = grown(self._oldest, room), grown(self._retuned, room)
+            self._pages = grown(self._pages, 1 + room // PAGE)
             self._heads[held:, kernels.PACKED] = 0
+            self._oldest[held:] = NOWHERE
+            self._pages[held // PAGE :] = kernels.NO_CUT
         if k.max(initial=0) >= len(self._sizes):
             every = np.arange(int(k.max()) + 1, dtype=np.int32)
-            self._sizes = np.column_stack([self._rule.capacity(every), self._rule.keep(every)])
-        kernels.open_buffers(slots, k, self.theta, self._heads, self._calendar)
+            capacity = self._rule.capacity(every)
+            # Buffers that are never much larger than k have all of their room at once: blocks of one size leave no gaps.
+            room = np.where(capacity <= TIGHT * every, capacity + 1, 0)
+            self._sizes = np.column_stack([capacity, self._rule.keep(every), room]).astype(np.int32)
+        kernels.open_buffers(slots, k, self.theta, self._heads, self._oldest)
         self._open += len(slots)
 
     def close(self, slots: Slots) -> None:
@@ -228,7 +235,7 @@ class Buffers:
         self._free[:] = -1
 
     def _reach(self, seq: Ints, first: int) -> None:
-        """Make distances and the calendar reach from the first message of the window to the newest."""
+        """Make distances reach from the first message of the window to the newest."""
         if not len(seq):
             return
         newest = int(seq.max())
@@ -238,10 +245,6 @@ class Buffers:
         self._newest = newest
         if newest - int(self._state[kernels.BASE]) > LONGEST:
             self._rebase(seq, first, newest)
-        span, wide = newest - self.first, int(self._state[kernels.SHIFT])
-        if span >= (BUCKETS - 1) << wide or (wide and 8 * span < BUCKETS << wide):
-            self._state[kernels.SHIFT] = max(0, span.bit_length() + 1 - (BUCKETS - 1).bit_length())
-            self._restand()
 
     def _rebase(self, seq: Ints, first: int, newest: int) -> None:
         """Count from the first message of the window, or from as far back as distances reach."""
@@ -253,13 +256,8 @@ class Buffers:
                 f"a window from message {known[known >= first].min()} to {newest} is longer than {LONGEST} messages; "
                 "use a shorter one (topology.window)"
             )
-        kernels.rebase(held, base - int(self._state[kernels.BASE]), self._heads, self._seq)
+        kernels.rebase(held, base - int(self._state[kernels.BASE]), self._heads, self._oldest, self._pages, self._seq)
         self._state[kernels.BASE], self._state[kernels.FIRST] = base, 0
-        self._restand()
-
-    def _restand(self) -> None:
-        self._buckets[:] = -1
-        kernels.restand(self._held(), *self._arrays)
 
     # --- state -------------------------------------------------------------------------------------------------------
 
