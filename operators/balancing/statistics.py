@@ -29,7 +29,7 @@ from partitioners.plans.divisible import Divisible
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.meeting import regions_of
 from partitioners.plans.plan import Plan
-from streams.batches import QueryBatch, TupleBatch
+from streams.batches import ObjectBatch, QueryBatch, TupleBatch
 from streams.errors import InputError
 from streams.geometry import Metric
 
@@ -79,6 +79,9 @@ class Counted(Protocol):
 class LoadReporter(Protocol):
     """The evaluator's side of a kind of statistics."""
 
+    def saw(self, plan: Plan, objects: ObjectBatch) -> None:
+        """Look at objects that the evaluator is about to take."""
+
     def report(self, plan: Plan) -> TupleBatch | None:
         """Return what there is to report under a plan; None where the worker has no part in it."""
 
@@ -106,6 +109,9 @@ class CostReporter:
 
     def __init__(self, worker: int, core: Counted, _options: Mapping[str, Any], metric: Metric) -> None:
         self._worker, self._core, self._metric = worker, core, metric
+
+    def saw(self, plan: Plan, objects: ObjectBatch) -> None:
+        """Count work, not objects."""
 
     def report(self, plan: Plan) -> TupleBatch:
         """Return what was examined since the last report."""
@@ -176,6 +182,9 @@ class TornadoReporter:
     ) -> None:
         self._worker, self._core, self._knots, self._by_cell = worker, core, options.get("knots", 0), by_cell
         self._load = core.load()
+
+    def saw(self, plan: Plan, objects: ObjectBatch) -> None:
+        """Leave it to the index to count by place."""
 
     def report(self, plan: Plan) -> TupleBatch | None:
         """Return the load of the worker's partition; None where it has none."""
