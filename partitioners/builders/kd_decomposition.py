@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from partitioners.builders.spreading import dealt
 from partitioners.columns import Floats
 from partitioners.grids.fine_grid import FineGrid, box_sums, prefix_sums
 from partitioners.plans.grid_plan import GridPlan
@@ -73,14 +74,18 @@ def _cut(sums: Floats, box: Box) -> list[tuple[float, Box]]:
     return [(before_cost, halves[0]), (total_cost - before_cost, halves[1])]
 
 
-def kd_plan(grid: FineGrid, costs: Floats, workers: int) -> GridPlan:
-    """Build Tornado's plan: one partition for each evaluator, its cost by Equation 2."""
+def kd_plan(grid: FineGrid, costs: Floats, workers: int, pieces: int = 1) -> GridPlan:
+    """Build Tornado's plan: one partition for each evaluator, its cost by Equation 2; or so many pieces for each."""
     if costs.shape != (grid.rows, grid.columns):
         raise DeclarationError(
             f"costs are a table of {costs.shape}, but the fine grid has {grid.rows} rows of {grid.columns} columns"
         )
-    boxes = kd_decomposition(costs, workers)
-    return GridPlan.of_boxes(grid, boxes, np.arange(len(boxes)), workers, _box_costs(costs, boxes))
+    if pieces < 1:
+        raise DeclarationError(f"pieces = {pieces}, expected at least 1 for each worker")
+    boxes = kd_decomposition(costs, workers * pieces)
+    cost = _box_costs(costs, boxes)
+    owner = np.arange(len(boxes)) if pieces == 1 else dealt(boxes, cost, workers)
+    return GridPlan.of_boxes(grid, boxes, owner, workers, cost)
 
 
 def _box_costs(costs: Floats, boxes: Boxes) -> Floats:

@@ -65,12 +65,19 @@ def _with_spare(build: Callable[[int], GridPlan], workers: int, spare: int) -> G
 
 
 def _kd(
-    statistics: Statistics, workers: int, *, literal: bool = False, object_share: float = 0.5, spare: int = 0
+    statistics: Statistics,
+    workers: int,
+    *,
+    literal: bool = False,
+    object_share: float = 0.5,
+    spare: int = 0,
+    pieces: int = 1,
 ) -> GridPlan:
     """Build Tornado's plan; `literal` counts queries everywhere in Equation 1 (see `costs.cell_costs`).
 
     An object also costs what has nothing to do with queries: it is received, its words are looked up, its answer is
-    sent. `object_share` is how much of all cost that is; 0 is Equation 1 alone.
+    sent. `object_share` is how much of all cost that is; 0 is Equation 1 alone. With more than one of `pieces`, each worker
+    has so many all over the space (see `spreading`).
     """
     if not 0.0 <= object_share <= 1.0:
         raise DeclarationError(f"object_share = {object_share}, expected a share from 0 to 1")
@@ -84,7 +91,7 @@ def _kd(
         costs = objects  # no query is known: balance objects
     elif objects.any():
         costs = (1 - object_share) * costs + object_share * costs.sum() / objects.sum() * objects
-    return _with_spare(lambda busy: kd_plan(statistics.grid, costs, busy), workers, spare)
+    return _with_spare(lambda busy: kd_plan(statistics.grid, costs, busy, pieces), workers, spare)
 
 
 def _hash(statistics: Statistics, workers: int) -> HashPlan:
