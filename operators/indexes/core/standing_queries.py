@@ -189,6 +189,15 @@ class StandingQueries:
         slots = self._table.roster.find(plain(numbers, np.int64))
         return self._table.batch(slots[slots >= 0])
 
+    def touching(self, boxes: Floats) -> Ints:
+        """Return the numbers of the queries that touch any of some closed boxes, in ascending order."""
+        held = self._table.roster.held()
+        slots = [held[:0]]
+        for start in range(0, len(held), CHUNK):
+            part = held[start : start + CHUNK]
+            slots.append(part[_touching(self._table.bounds(part), boxes)])
+        return np.sort(self._table.roster.numbers_of(np.concatenate(slots)))
+
 
 _PLAIN_COLUMNS = ("number", "ts", "end", "match_any", "region", "shape", "kw_off", "kw")
 
@@ -243,3 +252,14 @@ _KERNEL_TYPES: dict[str, type[np.generic]] = {
     "number": np.int64, "op": np.uint8, "ts": np.int64, "end": np.int64, "match_any": np.bool_, "region": np.uint8,
     "shape": np.float64, "kw_off": np.int32, "kw": np.int64,
 }  # fmt: skip
+
+
+def _touching(bounds: Floats, boxes: Floats) -> NDArray[np.bool_]:
+    """Tell of each of some bounds, which are not none, whether they touch any box; boxes far from all are not looked at."""
+    low_x, low_y, high_x, high_y = (np.ascontiguousarray(edge) for edge in bounds.T)
+    near = (boxes[:, 0] <= high_x.max()) & (boxes[:, 2] >= low_x.min())
+    near &= (boxes[:, 1] <= high_y.max()) & (boxes[:, 3] >= low_y.min())
+    found = np.zeros(len(bounds), np.bool_)
+    for first_x, first_y, last_x, last_y in boxes[near].tolist():
+        found |= (low_x <= last_x) & (high_x >= first_x) & (low_y <= last_y) & (high_y >= first_y)
+    return found

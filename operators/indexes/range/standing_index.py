@@ -19,7 +19,6 @@ from operators.indexes.core.standing_queries import (
 from operators.indexes.core.structure import Found, Probe, Structure
 from operators.indexes.core.workload import Workload
 from operators.indexes.range.range_index import Arrays, CellRange, Cost, Load, Matches
-from partitioners.columns import Floats
 from partitioners.grids.fine_grid import FineGrid
 from streams.batches import OP_UPSERT, ObjectBatch, QueryBatch
 from streams.errors import InputError
@@ -119,15 +118,6 @@ class StandingIndex(StandingQueries):
         slots = [held[:0], *(part[self._work.overlapping(self._table.bounds(part), cells)] for part in parts)]
         return np.sort(self._table.roster.numbers_of(np.concatenate(slots)))
 
-    def touching(self, boxes: Floats) -> Ints:
-        """Return the numbers of the queries that touch any of some closed boxes, in ascending order."""
-        held = self._table.roster.held()
-        slots = [held[:0]]
-        for start in range(0, len(held), CHUNK):
-            part = held[start : start + CHUNK]
-            slots.append(part[_touching(self._table.bounds(part), boxes)])
-        return np.sort(self._table.roster.numbers_of(np.concatenate(slots)))
-
     def extract(self, cells: CellRange, *, remove: bool = False) -> QueryBatch:
         """Return the queries that overlap these cells, in the order of their numbers."""
         batch = self.queries(self.overlapping(cells))
@@ -176,14 +166,3 @@ def _kept(found: Found, keep: NDArray[np.bool_]) -> Found:
     before = np.zeros(len(keep) + 1, np.int64)
     np.cumsum(keep, out=before[1:])
     return Found(before[found.off], found.slots[keep], found.examined)
-
-
-def _touching(bounds: Floats, boxes: Floats) -> NDArray[np.bool_]:
-    """Tell of each of some bounds, which are not none, whether they touch any box; boxes far from all are not looked at."""
-    low_x, low_y, high_x, high_y = (np.ascontiguousarray(edge) for edge in bounds.T)
-    near = (boxes[:, 0] <= high_x.max()) & (boxes[:, 2] >= low_x.min())
-    near &= (boxes[:, 1] <= high_y.max()) & (boxes[:, 3] >= low_y.min())
-    found = np.zeros(len(bounds), np.bool_)
-    for first_x, first_y, last_x, last_y in boxes[near].tolist():
-        found |= (low_x <= last_x) & (high_x >= first_x) & (low_y <= last_y) & (high_y >= first_y)
-    return found
