@@ -10,20 +10,16 @@ from partitioners.columns import Floats, Ints, Workers, column
 from partitioners.costs.allocation import karmarkar_karp
 from partitioners.costs.query_distribution import MAX_LENGTH, SKQ, SRQ, QueryDistribution, RegionStatistics, workload
 from partitioners.costs.statistics import ObjectSample, Statistics
+from partitioners.plans.qt_adjustment import Box, quartered, quarters
 from partitioners.plans.qt_routing import split_by_text
 from partitioners.plans.qt_tree import LEAF, SPATIAL, TEXTUAL, QtTreePlan
 from streams.columns import csr_take
 from streams.errors import DeclarationError, did_you_mean
 
-__all__ = ["MAX_DEPTH", "METHODS", "qt_tree_plan"]
-
-#: Below this a quarter is finer than float64 tells apart in most spaces.
-MAX_DEPTH = 40
+__all__ = ["METHODS", "qt_tree_plan"]
 
 #: How a node may be divided: as the paper's QT-tree, its Quadtree baseline, its Text baseline.
 METHODS = ("both", "spatial", "textual")
-
-Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +31,6 @@ class _Node:
     queries: Ints
     region: RegionStatistics
     work: float
-    depth: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +75,9 @@ def qt_tree_plan(
     theta = 16 * workers if leaves is None else leaves
     if theta < 1 or workers < 1:
         raise DeclarationError(f"a QT-tree of {theta} leaves for {workers} workers; expected at least 1 of each")
-    builder = _Builder(statistics.objects, QueryDistribution.of(statistics.queries))
-    root = builder.node(
-        statistics.space.as_tuple(), np.arange(len(statistics.objects)), np.arange(len(statistics.queries)), 0
-    )
+    space = statistics.space.as_tuple()
+    builder = _Builder(space, statistics.objects, QueryDistribution.of(statistics.queries))
+    root = builder.node(space, np.arange(len(statistics.objects)), np.arange(len(statistics.queries)))
     nodes, divisions = [root], {}
     heap = [(-root.work, 0)]
     count = 1
@@ -102,14 +96,15 @@ def qt_tree_plan(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Builder:
+    space: Box
     sample: ObjectSample
     distribution: QueryDistribution
 
-    def node(self, box: Box, objects: Ints, among: Ints, depth: int) -> _Node:
+    def node(self, box: Box, objects: Ints, among: Ints) -> _Node:
         """Make a node of these objects, its statistics from the queries, among these, that overlap the box."""
         queries = self.distribution.overlapping(box, among)
         region = self.distribution.statistics(queries)
-        return _Node(box, objects, queries, region, self._work(objects, region), depth)
+        return _Node(box, objects, queries, region, self._work(objects, region))
 
     def _work(self, objects: Ints, region: RegionStatistics) -> float:
         has = np.isin(region.words, csr_take(self.sample.kw_off, self.sample.kw, objects)[1])
@@ -131,16 +126,14 @@ class _Builder:
         return textual
 
     def _by_space(self, node: _Node) -> _Division | None:
-        low_x, low_y, high_x, high_y = node.box
-        x, y = low_x / 2 + high_x / 2, low_y / 2 + high_y / 2
-        if node.depth >= MAX_DEPTH or not (low_x < x < high_x and low_y < y < high_y):
+        middle = quartered(node.box, self.space)
+        if middle is None:
             return None
-        quarter = (self.sample.x[node.objects] >= x) + 2 * (self.sample.y[node.objects] >= y)
-        boxes = ((low_x, low_y, x, y), (x, low_y, high_x, y), (low_x, y, x, high_y), (x, y, high_x, high_y))
+        quarter = (self.sample.x[node.objects] >= middle[0]) + 2 * (self.sample.y[node.objects] >= middle[1])
         children = [
-            self.node(box, node.objects[quarter == c], node.queries, node.depth + 1) for c, box in enumerate(boxes)
+            self.node(box, node.objects[quarter == c], node.queries) for c, box in enumerate(quarters(node.box, middle))
         ]
-        return _Division(SPATIAL, children, middle=(x, y))
+        return _Division(SPATIAL, children, middle=middle)
 
     def _by_text(self, node: _Node, weight: Floats) -> _Division | None:
         region = node.region
@@ -156,7 +149,7 @@ class _Builder:
         children = []
         for c in range(4):
             rows = node.objects[child == c]
-            children.append(_Node(node.box, rows, node.queries, region, self._work(rows, region), node.depth))
+            children.append(_Node(node.box, rows, node.queries, region, self._work(rows, region)))
         table = _TextTable(region.words, region.shares.T, bits, held, objects, weight, region.lengths)
         return _Division(TEXTUAL, children, table=table)
 

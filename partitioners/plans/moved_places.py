@@ -1,15 +1,21 @@
 """Where, or for which queries, a change of plan can matter, so that only these have to be looked through."""
 
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partitioners.columns import Floats, Ints
 from partitioners.plans.assignment_plan import AssignmentPlan
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.plan import Plan
+from partitioners.plans.qt_adjustment import leaf_boxes
+from partitioners.plans.qt_tree import QtTreePlan
 
 __all__ = ["moved_places", "moved_subscriptions"]
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 #: So many boxes name places at most; more are one that encloses them.
 _MOST_BOXES = 64
@@ -21,10 +27,13 @@ _MOST_PAIRS = 1 << 20
 def moved_places(old: Plan, new: Plan) -> Floats | None:
     """Return closed boxes (low x, low y, high x, high y): a region that touches none has the same workers under both plans.
 
-    None: no such boxes are known. A grid plan sends a region to the workers of the cells that it touches; so where no cell has
-    another worker, nothing has changed. A box is a cell wider than what has changed, because cells are found by
-    rounded numbers, and has no end at the edges of the space, beyond which the nearest cells count.
+    None: no such boxes are known. A QT-tree sends a region to the workers of the leaves that it touches, a grid plan to
+    those of the cells; so where none has another worker, nothing has changed. Of a grid plan a box is a cell wider than
+    what has changed, because cells are found by rounded numbers; none has an end at the edges of the space, beyond
+    which the nearest cells and leaves count.
     """
+    if isinstance(old, QtTreePlan) and isinstance(new, QtTreePlan):
+        return _places_of_leaves(old, new) if old.space == new.space else None
     if not (isinstance(old, GridPlan) and isinstance(new, GridPlan) and old.grid == new.grid):
         return None
     if old.anchored or new.anchored or not (old.meets_once and new.meets_once):
@@ -43,6 +52,43 @@ def _places_of(old: GridPlan, new: GridPlan) -> Floats:
     return np.hstack([first, last])
 
 
+@lru_cache(maxsize=1)
+def _places_of_leaves(old: QtTreePlan, new: QtTreePlan) -> Floats:
+    """Return the boxes of leaves with other workers; beyond the edges of the space its outermost leaves count.
+
+    Leaves that are divided by text share a box, and together have several workers.
+    """
+    before, after = _workers_of_boxes(old), _workers_of_boxes(new)
+    gone = [box for box, workers in before.items() if after.get(box) != workers]
+    come = [box for box, workers in after.items() if before.get(box) != workers]
+    changed, others = (np.array(boxes).reshape(-1, 4) for boxes in (gone, come))
+    if len(gone) * len(come) <= _MOST_PAIRS:
+        differs = np.array([[before[a] != after[b] for b in come] for a in gone], np.bool_).reshape(
+            len(gone), len(come)
+        )
+        giver, taker = np.nonzero(differs)
+        low = np.maximum(changed[giver, :2], others[taker, :2])
+        high = np.minimum(changed[giver, 2:], others[taker, 2:])
+        changed = np.hstack([low, high])[(low < high).all(1)]
+    return _few(changed)
+
+
+def _workers_of_boxes(plan: QtTreePlan) -> dict[tuple[float, ...], frozenset[int]]:
+    """Return the places that the leaves of a tree divide, each with its workers."""
+    found: dict[tuple[float, ...], set[int]] = {}
+    boxes = leaf_boxes(plan, (-np.inf, -np.inf, np.inf, np.inf))
+    for box, worker in zip(boxes.tolist(), plan.leaf_worker.tolist(), strict=True):
+        found.setdefault(tuple(box), set()).add(worker)
+    return {box: frozenset(workers) for box, workers in found.items()}
+
+
+def _few(boxes: NDArray[Number]) -> NDArray[Number]:
+    """Return boxes, or where they are many the one that encloses them."""
+    if len(boxes) <= _MOST_BOXES:
+        return boxes
+    return np.hstack([boxes[:, :2].min(0), boxes[:, 2:].max(0)])[None]
+
+
 def _changed_cells(old: GridPlan, new: GridPlan) -> Ints:
     """Return boxes of cells with another worker, and of others where they are many: first and last column and row.
 
@@ -56,9 +102,7 @@ def _changed_cells(old: GridPlan, new: GridPlan) -> Ints:
         low = np.maximum(gone[giver, :2], come[taker, :2])
         high = np.minimum(gone[giver, 2:4], come[taker, 2:4])
         changed = np.hstack([low, high])[(low <= high).all(1)]
-    if len(changed) > _MOST_BOXES:
-        changed = np.hstack([changed[:, :2].min(0), changed[:, 2:].max(0)])[None]
-    return changed
+    return _few(changed)
 
 
 def _boxes_only_in(plan: GridPlan, other: GridPlan) -> Ints:

@@ -1,5 +1,7 @@
 """Any plan, changed by lot: whatever a plan becomes in mid-run, the answers must stay the same."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from partitioners.plans.assignment_plan import AssignmentPlan
@@ -8,6 +10,8 @@ from partitioners.plans.divisible import KEYWORD, Cut, Room
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.keyword_first import KeywordFirstPlan
 from partitioners.plans.plan import Plan, successor
+from partitioners.plans.qt_adjustment import AskedWords, mergeable, merged, quartered, split_by_space, split_by_text
+from partitioners.plans.qt_tree import QtTreePlan
 from streams.vocabulary import UNSEEN_BASE
 
 __all__ = ["random_change"]
@@ -35,10 +39,10 @@ def random_change(plan: Plan, rng: np.random.Generator) -> Plan | None:
         return plan.with_moved(numbers, rng.integers(0, plan.workers, len(numbers)))
     if not len(plan.unit_worker):
         return None
-    if isinstance(plan, GridPlan | KeywordFirstPlan) and rng.random() < 0.5:
+    if isinstance(plan, GridPlan | KeywordFirstPlan | QtTreePlan) and rng.random() < 0.5:
         made = plan
         for _ in range(int(rng.integers(1, _CUTS + 1))):
-            made = _cut_or_merged(made, rng)
+            made = _adjusted(made, rng) if isinstance(made, QtTreePlan) else _cut_or_merged(made, rng)
         if made is not plan:
             return successor(made, version=plan.version + 1)
     return _moved(plan, rng)
@@ -67,6 +71,23 @@ def _cut_or_merged(plan: GridPlan | KeywordFirstPlan, rng: np.random.Generator) 
         return divided.plan
     given = divided.unit if rng.random() < 0.5 else int(np.flatnonzero(divided.origin == unit)[0])
     return divided.plan.with_units([given], [int(rng.integers(plan.workers))])
+
+
+def _adjusted(plan: QtTreePlan, rng: np.random.Generator) -> QtTreePlan:
+    """Merge four leaves, or split one by space or by text and give some of the pieces away."""
+    nodes = mergeable(plan)
+    if len(nodes) and rng.random() < 0.5:
+        return merged(plan, int(rng.choice(nodes)), int(rng.integers(plan.workers)))[0]
+    leaf = int(rng.integers(plan.leaves))
+    if plan.leaves >= _UNITS:
+        return plan
+    if rng.random() < 0.5 and quartered(tuple(plan.leaf_box[leaf].tolist()), plan.space.as_tuple()) is not None:
+        made = split_by_space(plan, leaf)
+    else:
+        words = np.unique(rng.integers(0, _NUMBERS, 20))
+        shares = rng.random((len(words), 2)) / len(words)
+        made = split_by_text(plan, leaf, replace(AskedWords.none(), words=words, shares=shares, weight=rng.random(2)))
+    return made.with_units([leaf, plan.leaves], rng.integers(0, plan.workers, 2))
 
 
 def _place(room: Room, plan: GridPlan | KeywordFirstPlan, rng: np.random.Generator) -> int:
