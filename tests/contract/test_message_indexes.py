@@ -18,10 +18,10 @@ GLOBE = Rect(-180.0, -90.0, 180.0, 90.0)
 class Run:
     """An index and its model, side by side."""
 
-    def __init__(self, name, seed, space=SPACE, metric="euclidean", **drawn):
+    def __init__(self, name, seed, space=SPACE, metric="euclidean", options=None, **drawn):
         self.rng = Random(seed)
         self.drawn = Drawn(self.rng, space, **drawn)
-        self.model, self.index = PlainWindow(space, metric), make_message_index(name, space, metric)
+        self.model, self.index = PlainWindow(space, metric), make_message_index(name, space, metric, **(options or {}))
 
     def add(self, count):
         rows = [self.drawn.message() for _ in range(count)]
@@ -142,15 +142,44 @@ def test_large_windows_are_searched_as_by_brute_force(name):
         assert name == "brute" or found.examined < wanted.examined / 2
 
 
-def test_distances_on_the_globe_are_those_of_the_definition():
+@every_index
+def test_memory_returns_when_messages_leave(name):
+    """After a large window has gone, and after many small ones with words of their own, hardly anything is held."""
+    run = Run(name, 7, words=2000, longest=60)
+    run.add(1500)
+    most = run.index.nbytes
+    run.drop(0)
+    assert run.index.nbytes < most / 3
+    for turn in range(30):
+        run.drawn.words = list(range(1000 * turn, 1000 * turn + 300))
+        run.add(100)
+        run.drop(10)
+    run.check()
+    run.drop(0)
+    assert run.index.nbytes < most / 3
+
+
+def test_an_ir_tree_of_many_levels_is_exact_while_messages_pass_through_it_one_by_one():
+    """Nodes of five children are split and joined all the time, some of them with boxes without area."""
+    for grid in (0, 2):
+        run = Run("ir-tree", 8, options={"fanout": 5}, grid=grid)
+        run.add(200)
+        for keep in (200, 60, 120):
+            for _ in range(100):
+                run.add(1)
+                run.drop(keep)
+            run.check()
+
+
+@every_index
+def test_distances_on_the_globe_are_those_of_the_definition(name):
     """Haversine distances, to the last bit, also across the date line, near the poles and on the far side."""
-    for name in ("brute", "keyword-grids"):
-        for space in (GLOBE, Rect(170.0, -90.0, 180.0, -80.0), Rect(-180.0, 0.0, 180.0, 1.0)):
-            run = Run(name, 5, space=space, metric="haversine", grid=0 if space is GLOBE else 40)
-            run.add(800)
-            run.check(60)
-            run.drop(300)
-            run.check(20)
+    for space in (GLOBE, Rect(170.0, -90.0, 180.0, -80.0), Rect(-180.0, 0.0, 180.0, 1.0)):
+        run = Run(name, 5, space=space, metric="haversine", grid=0 if space is GLOBE else 40)
+        run.add(800)
+        run.check(60)
+        run.drop(300)
+        run.check(20)
 
 
 def test_names_and_options_are_checked():
@@ -159,3 +188,5 @@ def test_names_and_options_are_checked():
         make_message_index("brut", SPACE)
     with pytest.raises(DeclarationError, match="option 'side' of message index 'brute', expected none"):
         make_message_index("brute", SPACE, side=3)
+    with pytest.raises(DeclarationError, match="an IR-tree with nodes of 4 children; expected at least 5"):
+        make_message_index("ir-tree", SPACE, fanout=4)

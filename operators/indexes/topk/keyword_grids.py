@@ -7,7 +7,6 @@ order in which they came. `keyword_grid_search` says why a search looks at so li
 """
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from operators.indexes.core.standing_queries import plain
 from operators.indexes.core.words import Words
 from operators.indexes.topk import keyword_grid_kernels as kernels
 from operators.indexes.topk import keyword_grid_search as searching
-from operators.indexes.topk.brute_messages import best_first, wanted
+from operators.indexes.topk.globe_answers import near_requests, scored_answers
 from operators.indexes.topk.keyword_grid_scan import ENOUGH, OUTCOME_SIZE, SEEN, TOP
 from operators.indexes.topk.topk_index import Answers, Messages, Requests
 from streams.columns import Ints
-from streams.geometry import EARTH_RADIUS_M, Metric, Rect, distance, max_distance
+from streams.geometry import EARTH_RADIUS_M, Metric, Rect, max_distance
 
 __all__ = ["KeywordGrids"]
 
@@ -38,8 +37,6 @@ OUTSIDE, REFERENCE = 0.01, 0.8
 SMALLEST = 1 << 16
 #: Bounds are sums of a few float32, each off by 2^-24 at most.
 SLACK = 1.5e-6
-#: Distances on the globe by a kernel are right to this, in radians: least so at the far side of it.
-GLOBE_ERROR = 1e-7
 
 
 class KeywordGrids:
@@ -225,19 +222,16 @@ class KeywordGrids:
         answers, at = self._search(requests)
         if self._metric == "euclidean" or not len(requests):
             return answers
-        # A kernel's sine may differ in the last bit, so all that may be wanted is scored anew, out here.
-        margin = 2 * GLOBE_ERROR * max(1.0, EARTH_RADIUS_M / self._frame[kernels.FAR])
-        count = len(requests)
-        everything = np.full(count, max(int(self._state[kernels.MESSAGES]), 1), np.int32)
-        near = replace(
-            requests,
-            least=np.ones(count, np.int32),
-            most=everything,
-            bound=answers.floor - margin,
-            ratio=np.zeros(count),
-        )
-        found, at = self._search(near)
-        return self._scored(requests, found, at, answers.examined + found.examined)
+        far = float(self._frame[kernels.FAR])
+        found, at = self._search(near_requests(requests, answers, far, int(self._state[kernels.MESSAGES])))
+        text = np.empty((len(at), 3))
+        words = self._words.find(plain(requests.kw, np.int64))
+        here = self._coordinates(requests.x, requests.y)
+        searching.texts(
+            found.off, at, plain(requests.kw_off, np.int32), words, plain(requests.weight, np.float64), here, self._place,
+            self._logs, text,
+        )  # fmt: skip
+        return scored_answers(requests, found, text, far, answers.examined + found.examined)
 
     def _search(self, requests: Requests) -> tuple[Answers, Ints]:
         """Return what is found, and the positions of the messages."""
@@ -270,32 +264,6 @@ class KeywordGrids:
                 return Answers(off, seq[:top], score_of[:top], floor, int(outcome[SEEN])), at[:top]
             room = 2 * len(at) + longest
             score_of, seq, at = grown(score_of, room), grown(seq, room), grown(at, room)
-
-    def _scored(self, requests: Requests, found: Answers, at: Ints, examined: int) -> Answers:
-        """Score what was found by the definition, and keep what is wanted."""
-        text = np.empty((len(at), 3))
-        words = self._words.find(plain(requests.kw, np.int64))
-        here = self._coordinates(requests.x, requests.y)
-        searching.texts(
-            found.off, at, plain(requests.kw_off, np.int32), words, plain(requests.weight, np.float64), here, self._place,
-            self._logs, text,
-        )  # fmt: skip
-        row = np.repeat(np.arange(len(requests)), np.diff(found.off))
-        far = distance(text[:, 0], text[:, 1], requests.x[row], requests.y[row], self._metric)
-        alpha = requests.alpha[row]
-        scores = alpha * (1.0 - far / self._frame[kernels.FAR]) + (1.0 - alpha) * text[:, 2]
-        off, floor, kept = np.zeros(len(requests) + 1, np.int64), np.empty(len(requests)), []
-        for r in range(len(requests)):
-            part = slice(int(found.off[r]), int(found.off[r + 1]))
-            order = part.start + best_first(found.seq[part], scores[part])
-            asked = int(requests.least[r]), int(requests.most[r]), float(requests.bound[r]), float(requests.ratio[r])
-            count, floor[r] = wanted(scores[order], *asked)
-            if floor[r] == -np.inf and found.floor[r] > -np.inf:
-                floor[r] = scores[order[count - 1]]
-            kept.append(order[:count])
-            off[r + 1] = off[r] + count
-        rows = np.concatenate(kept)
-        return Answers(off, found.seq[rows], scores[rows], floor, examined)
 
 
 def _frame(space: Rect, metric: Metric) -> Floats:

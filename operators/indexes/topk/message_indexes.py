@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from operators.indexes.topk.brute_messages import BruteMessages
+from operators.indexes.topk.ir_tree import IrTree
 from operators.indexes.topk.keyword_grids import KeywordGrids
 from operators.indexes.topk.topk_index import MessageIndex
 from streams.errors import DeclarationError, did_you_mean
@@ -15,6 +16,7 @@ __all__ = ["MESSAGE_INDEXES", "make_message_index"]
 #: Name in a declaration -> what makes the index, given a space, a metric and tuning options by keyword.
 MESSAGE_INDEXES: Mapping[str, Callable[..., MessageIndex]] = {
     "keyword-grids": KeywordGrids,
+    "ir-tree": IrTree,
     "brute": BruteMessages,
 }
 
