@@ -1,10 +1,11 @@
 """Draw subscriptions from the shipped data, as people near these places would word them.
 
-    python examples/make_subscriptions.py OUT.jsonl.gz [regions|nearest|feeds]
+    python examples/make_subscriptions.py OUT.jsonl.gz [regions|nearest|feeds|questions]
 
 Each takes the place and some words of a random record, and wants what is in a region around it, the nearest that have any of
-the words, or the best by distance and text. The shipped `data/subscriptions.jsonl.gz`, `data/nearest.jsonl.gz` and
-`data/feeds.jsonl.gz` were made by this script.
+the words, or the best by distance and text; questions are of all kinds, standing and at once, also what is trending. The shipped
+`data/subscriptions.jsonl.gz`, `data/nearest.jsonl.gz`, `data/feeds.jsonl.gz` and `data/questions.jsonl.gz` were made by this
+script.
 """
 
 import csv
@@ -81,8 +82,27 @@ def feed(number: int, record: dict[str, str], start: int, rng: random.Random) ->
     return {**line, "id": f"feed-{number}", "type": "topk", "alpha": round(rng.random(), 2)}
 
 
+def question(number: int, record: dict[str, str], start: int, rng: random.Random) -> dict[str, Any]:
+    """Ask for what is, was, or is trending around a record: standing questions, and some that are asked once, now."""
+    kind = rng.choice(["range", "range", "knn", "terms"])
+    line = (nearest if kind == "knn" else subscription)(number, record, start, rng) | {"id": f"question-{number}"}
+    if kind == "terms":
+        del line["match"], line["keywords"]
+        line |= {"type": "terms", "k": rng.randint(1, 10), "window": rng.choice([1, 3, 6]) * HOUR_MS}
+    if rng.random() < 0.5:
+        line.pop("ttl", None)
+        spread = milliseconds(record["ts"]) + rng.randrange(HOUR_MS)
+        return line | {"ts": spread, "continuous": False, "window": rng.choice([1, 3, 6]) * HOUR_MS}
+    return line | ({"slide": HOUR_MS, "ttl": 24 * HOUR_MS} if kind == "terms" else {})
+
+
 #: Kind -> what makes a subscription of it, and how many there are.
-KINDS = {"regions": (subscription, 4_000), "nearest": (nearest, 2_000), "feeds": (feed, 2_000)}
+KINDS = {
+    "regions": (subscription, 4_000),
+    "nearest": (nearest, 2_000),
+    "feeds": (feed, 2_000),
+    "questions": (question, 2_000),
+}
 
 
 def subscriptions(kind: str = "regions", seed: int = 1) -> list[dict[str, Any]]:
@@ -97,7 +117,7 @@ def subscriptions(kind: str = "regions", seed: int = 1) -> list[dict[str, Any]]:
         first, last = milliseconds(source[0]["ts"]), milliseconds(source[-1]["ts"])
         start = rng.randrange(first, last) if rng.random() < 0.2 else milliseconds(sources[0][0]["ts"]) - HOUR_MS
         lines.append(make(number, record, start, rng))
-        if rng.random() < 0.05 and "ttl" not in lines[-1]:
+        if rng.random() < 0.05 and "ttl" not in lines[-1] and lines[-1].get("continuous", True):
             end = rng.randrange(max(start, first), last + 1)
             lines.append({"op": "unregister", "id": lines[-1]["id"], "ts": end})
     return sorted(lines, key=lambda line: line["ts"])

@@ -9,6 +9,7 @@ OPERATORS: dict[str, str] = {
     "broadcast-router": "operators.routing.broadcast_router:BroadcastRouter",
     "plan-router": "operators.routing.plan_router:PlanRouter",
     "knn-evaluator": "operators.evaluation.knn_evaluator:KnnEvaluator",
+    "sstd-evaluator": "operators.evaluation.sstd_evaluator:SstdEvaluator",
     "topk-evaluator": "operators.evaluation.topk_evaluator:TopkEvaluator",
     "scored-evaluator": "operators.evaluation.scored_evaluator:ScoredEvaluator",
     "message-store": "operators.refilling.message_store:MessageStore",

@@ -111,6 +111,11 @@ class QueryBatch(RowColumns):
     kw: Ints
     ids: Ids
 
+    @property
+    def at_instants(self) -> Flags:
+        """Which are answered at instants: a snapshot once, a continuous `terms` query at every slide."""
+        return np.asarray(~self.continuous | (self.type == TYPE_TERMS), np.bool_)
+
     @classmethod
     def empty(cls) -> "QueryBatch":
         """Return a batch of no operations."""

@@ -62,7 +62,8 @@ class Task:
 
     def _context(self, topology: Topology, wiring: Wiring) -> TaskContext:
         settings = topology.settings
-        spouts = [component for component in topology.components if component.kind == "spout"]
+        operators = [make_operator(component, topology) for component in topology.components]
+        kept = [operator.kept_ms for operator in operators if getattr(operator, "kept_ms", None) is not None]
         targets: dict[str, list[tuple[str, int]]] = {}
         for edge in wiring.edges_from(self.spec.component):
             targets.setdefault(edge.input.stream, []).append((edge.target, len(wiring.tasks_of(edge.target))))
@@ -79,7 +80,8 @@ class Task:
             epoch_feedback=settings.epoch.feedback,
             vocabulary=settings.vocabulary,
             window=settings.window,
-            dynamic=any(getattr(make_operator(c, topology), "dynamic", False) for c in spouts),
+            kept_ms=max(kept, default=None),
+            dynamic=any(getattr(operator, "dynamic", False) for operator in operators),
             limits=settings.limits.reading(),
             answers=wiring.answers,
             injections=topology.injections,

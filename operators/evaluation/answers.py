@@ -10,7 +10,7 @@ from operators.evaluation.division import standing
 from operators.evaluation.handover import Handover
 from operators.evaluation.instants import Instants
 from operators.operator import Emitter, Epoch
-from streams.batches import QueryBatch, RankedBatch
+from streams.batches import TYPE_TERMS, QueryBatch, RankedBatch
 from streams.columns import Ints, union_of, without
 
 __all__ = ["Answers"]
@@ -22,15 +22,15 @@ _NONE: Ints = np.empty(0, np.int64)
 
 
 class Answers:
-    """What an evaluator whose results are lists sends to the merger, on one stream.
+    """What an evaluator whose results are lists sends to the mergers: on one stream, or counts of terms on ``counts``.
 
     Attributes:
         changed: standing queries whose list has changed since it was sent.
         last_ts: the time of the last object that can have changed a list; None before the first.
     """
 
-    def __init__(self, core: ListCore, stream: str) -> None:
-        self._core, self._stream = core, stream
+    def __init__(self, core: ListCore, *streams: str) -> None:
+        self._core, self._streams = core, streams
         self.instants = Instants()
         self.changed: Ints = _NONE
         self.last_ts: int | None = None
@@ -58,18 +58,33 @@ class Answers:
         self.changed = self.changed[np.isin(self.changed, withheld)] if len(ready) < len(self.changed) else _NONE
         ready = ready[self._core.holds(ready)]
         for start in range(0, len(ready), SENT_TOGETHER):
-            emit.batch(self._stamped(self._core.results(ready[start : start + SENT_TOGETHER])), self._stream)
+            self._emit(self._stamped(self._core.results(ready[start : start + SENT_TOGETHER])), emit)
         if handover is not None:
             numbers, others = handover.replaced(ready)
             if len(numbers):
-                emit.batch(_notes(numbers, self.last_ts, -1 - others), self._stream)
+                self._note(_notes(numbers, self.last_ts, -1 - others), emit)
+
+    def _emit(self, lists: RankedBatch, emit: Emitter) -> None:
+        """Send lists, each where its merger reads."""
+        if len(self._streams) == 1:
+            emit.batch(lists, self._streams[0])
+            return
+        for stream in self._streams:
+            rows = np.flatnonzero((lists.type == TYPE_TERMS) == (stream == "counts"))
+            if len(rows):
+                emit.batch(lists.take(rows), stream)
+
+    def _note(self, notes: RankedBatch, emit: Emitter) -> None:
+        """Say something of queries to all mergers: those that do not know one pass over it."""
+        for stream in self._streams:
+            emit.batch(notes, stream)
 
     def _answer(self, watermark: int | None, withheld: Ints, emit: Emitter) -> None:
         """Answer what is due: all objects up to an instant are here once the watermark has passed it."""
         if watermark is not None and len(self.instants):
             numbers, instants = self.instants.due(watermark, withheld)
             if len(numbers):
-                emit.batch(self._core.answer(numbers, instants), self._stream)
+                self._emit(self._core.answer(numbers, instants), emit)
 
     def _stamped(self, lists: RankedBatch) -> RankedBatch:
         """Give lists the time of the last object that can have changed them."""
@@ -81,7 +96,7 @@ class Answers:
     def end(self, numbers: Ints, emit: Emitter) -> None:
         """Say that queries have ended."""
         if len(numbers):
-            emit.batch(_notes(numbers, self.last_ts, np.zeros(len(numbers), np.int64)), self._stream)
+            self._note(_notes(numbers, self.last_ts, np.zeros(len(numbers), np.int64)), emit)
 
     # --- what moves --------------------------------------------------------------------------------------------------
 
@@ -93,7 +108,7 @@ class Answers:
         Queries that came early are answered from the watermark on: until there, others have answered.
         """
         late, at = self.instants.overdue(handover.leaving, watermark)
-        woken, results = handover.switch(self._core, self._core, epoch, lag, ended)
+        woken, results = handover.switch(self._core, self._core, epoch, lag, ended, watermark)
         self.instants.add(self._core.queries(woken), watermark)
         self.changed = np.setdiff1d(self.changed, handover.left)
         sent = []

@@ -4,7 +4,7 @@ The shell (`operators.evaluation.evaluator`) does everything else: orders, moves
 state. A core knows nothing of plans, epochs or other evaluators.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -16,7 +16,7 @@ from partitioners.columns import Floats
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 
-__all__ = ["Clocked", "Core", "Found", "ListCore"]
+__all__ = ["Clocked", "Core", "Found", "Keeping", "ListCore"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +134,22 @@ class Clocked(Protocol):
         complete, so the list of a query that ends by then is that of its last moment. A query that begins later than now has no
         list yet.
         """
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """What a core with lists may offer besides: it keeps objects, and answers queries at instants from these.
+
+    Such queries are answered by everybody who may have objects of them, each from its own, and do not move: they are
+    copied to who will get their objects, and linger where their objects are.
+    """
+
+    def keep(self, objects: ObjectBatch) -> None:
+        """Take in the objects of an epoch, in the order of the input; one that several evaluators see is kept by one."""
+
+    @staticmethod
+    def with_objects(state: dict[str, Any], givers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Return a snapshot with the objects of others in place of its own."""
 
 
 class ListCore(Core, Protocol):

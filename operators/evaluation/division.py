@@ -71,10 +71,13 @@ def divided_states(core: Any, states: Sequence[State], division: Division) -> li
     lists = [state["answers"] for state in states if state["answers"] is not None]
     last_ts = max((one["last_ts"] for one in lists if one["last_ts"] is not None), default=None)
     watermark = states[0]["watermark"]
+    keeps = hasattr(core, "with_objects")
     was_moving = any(state["moving"] is not None and state["moving"]["handover"]["round"] for state in states)
     divided = []
     for worker in range(division.tasks):
         rows = division.rows_of(worker)
+        if keeps:  # objects stay together as they were, and whoever has some answers from them
+            rows = np.union1d(rows, np.flatnonzero(queries.at_instants))
         held = queries.take(rows)
         known = results.take(np.flatnonzero(home == worker))
         met_off, met_workers = csr_take(off, workers, met := np.intersect1d(rows, several))
@@ -88,7 +91,7 @@ def divided_states(core: Any, states: Sequence[State], division: Division) -> li
         answers = {"instants": instants.snapshot(), "changed": changed, "last_ts": last_ts}
         divided.append(
             {
-                "core": core.divided(states[0]["core"], held, known),
+                "core": _with_objects(core, worker, states, division, core.divided(states[0]["core"], held, known)),
                 "answers": answers if lists else None,
                 "examined": 0,
                 "watermark": watermark,
@@ -101,6 +104,13 @@ def divided_states(core: Any, states: Sequence[State], division: Division) -> li
             }
         )
     return divided
+
+
+def _with_objects(core: Any, worker: int, states: Sequence[State], division: Division, divided: Any) -> Any:
+    """Give an evaluator the objects that some of those before kept, where objects are kept."""
+    if not hasattr(core, "with_objects"):
+        return divided
+    return core.with_objects(divided, [state["core"] for state in states[worker :: division.tasks]])
 
 
 def standing(queries: QueryBatch) -> Ints:

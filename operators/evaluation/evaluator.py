@@ -16,18 +16,18 @@ import numpy as np
 from operators.balancing.orders import PlanSchedule, orders_of
 from operators.balancing.statistics import LoadReporter, make_reporter
 from operators.evaluation.answers import Answers
-from operators.evaluation.core import Clocked, Core, Found, ListCore
+from operators.evaluation.core import Clocked, Core, Found, Keeping, ListCore
 from operators.evaluation.division import divided_states, live_queries
 from operators.evaluation.handover import BOUND_FIELDS, Handover, moving_problems
-from operators.evaluation.meetings import Meetings, hits_of
+from operators.evaluation.meetings import Speakers
 from operators.evaluation.passing_time import PassingTime
 from operators.needs import EVALUATOR_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.textual_summary import TEXTUAL_FIELDS, textual_changes
 from partitioners.columns import Csr, all_to
+from partitioners.plans.meeting import route_objects
 from partitioners.plans.moved_places import moved_places, moved_subscriptions
-from partitioners.plans.plan import Plan
 from streams.batches import OP_REGISTER, HitBatch, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ints
 from streams.errors import DeclarationError
@@ -52,6 +52,9 @@ class Evaluator(Bolt):
 
     #: The stream of what it finds: ``results`` where these are matches; lists go to a merger, as ``rankings`` or ``counts``.
     answers_on: ClassVar[str] = "results"
+
+    #: The streams of its lists, where it reports matches as well; counts of terms go on ``counts``.
+    lists_on: ClassVar[tuple[str, ...]] = ()
 
     #: What moves between evaluators, and what balancer and routers are sent.
     exchanged: ClassVar = {
@@ -88,16 +91,16 @@ class Evaluator(Bolt):
         """Start without queries."""
         self._context = context
         self._core = self.make_core(context)
-        self._answers = Answers(cast(ListCore, self._core), self.answers_on) if self.core_class.remembers else None
-        self._meetings = self._meetings_of(context.plan)
-        self._next_meetings: Meetings | None = None
+        lists_on = self.lists_on or (self.answers_on,)
+        self._answers = Answers(cast(ListCore, self._core), *lists_on) if self.core_class.remembers else None
+        self._speakers = Speakers(context.index, context.metric, context.plan if self.answers_on == "results" else None)
         self._schedule: PlanSchedule | None = None
         self._handover: Handover | None = None
         self._reporter: LoadReporter | None = None
         if "replies" in context.targets:
             assert context.plan is not None
-            self._schedule = PlanSchedule(context.plan, context.window)
-            self._handover = Handover(context.index, self.transfer_queries)
+            self._schedule = PlanSchedule(context.plan, context.window, context.kept_ms)
+            self._handover = Handover(context.index, self.transfer_queries, keeps=context.kept_ms is not None)
             self._reporter = make_reporter(context.statistics, context.index, self._core, context.metric)
         self._examined = 0
         self._watermark: int | None = None
@@ -105,15 +108,6 @@ class Evaluator(Bolt):
         self._time = PassingTime()
         self._ended: Ints = _NONE
         self._counts_words = "keywords" in context.targets
-
-    def _meetings_of(self, plan: Plan | None, state: State | None = None) -> Meetings | None:
-        """Return what decides who reports a match that several could; what is no result yet is freed of doubles later."""
-        if plan is None or plan.meets_once or self.answers_on != "results":
-            return None
-        meetings = Meetings(plan, self._context.index, self._context.metric)
-        if state is not None:
-            meetings.restore(state)
-        return meetings
 
     # --- one epoch ---------------------------------------------------------------------------------------------------
 
@@ -129,7 +123,7 @@ class Evaluator(Bolt):
             self._apply(QueryBatch.concat(queries))
         objects = ObjectBatch.concat([ObjectBatch.empty(), *inputs.batches("objects")])
         if self._answers is None:
-            self._match(objects, emit)
+            self._take(objects, emit)
             self._expire(_NONE, epoch, emit)
         else:
             self._update_lists(self._answers, objects, epoch, emit)
@@ -158,45 +152,53 @@ class Evaluator(Bolt):
 
     def _note(self, new: QueryBatch) -> None:
         """Enter registrations into what goes by plans: those that only the next plan wants here are not due yet."""
+        if self._handover is not None and self._schedule is not None and self._schedule.remembers:
+            slides = new.take(np.flatnonzero(new.at_instants & new.continuous))
+            self._handover.register_for_kept(slides, self._schedule.routes_from_now(slides, self._context.metric))
         if self._handover is None or not self._handover.moving:
             if self._answers is not None:
                 self._answers.register(new)
-            if self._meetings is not None:
-                self._meetings.add(new)
+            self._speakers.add(new)
             return
         old, coming = self._routes(new, self._context.index)
         awake = self._handover.register(new, old, coming, self._core)
         if self._answers is not None:
             self._answers.register(new.take(np.flatnonzero(awake)))
-        for meetings, routes in ((self._meetings, old), (self._next_meetings, coming)):
-            if meetings is not None:
-                meetings.add(new, routes)
+        self._speakers.add(new, old, coming)
 
     def _routes(self, queries: QueryBatch, home: int | Ints) -> tuple[Csr, Csr]:
         """Return the workers of queries under both plans; `home` holds them now, wherever a main server has put them."""
         assert self._schedule is not None
         return self._schedule.routes_of(queries, self._context.metric, np.full(len(queries), home, np.int32))
 
-    def _match(self, objects: ObjectBatch, emit: Emitter) -> None:
-        """Report the matches of objects."""
-        found = self._take(objects)
-        if found.hits is not None and len(found.hits):
-            emit.batch(found.hits, self.answers_on)
-        if found.matches is not None and len(found.matches):
-            hits = hits_of(objects, found.matches, self._meetings)
-            self._context.count("matches", len(hits.number))
-            if len(hits):
-                emit.batch(hits, self.answers_on)
-
-    def _take(self, objects: ObjectBatch) -> Found:
-        """Let the core take objects, and count what it does."""
+    def _take(self, objects: ObjectBatch, emit: Emitter) -> Found:
+        """Let the core take objects, count what it does, and report the matches."""
         if not len(objects):
             return Found()
         self._context.count("objects_in", len(objects))
+        if self._reporter is not None and self._schedule is not None:
+            self._reporter.saw(self._schedule.plan, objects)
+        if isinstance(self._core, Keeping):
+            self._core.keep(self._ours(objects))
         found = self._core.take(objects)
         before, self._examined = self._examined, self._core.cost().candidates
         self._context.count("cost", self._examined - before)
+        if found.hits is not None and len(found.hits):
+            emit.batch(found.hits, self.answers_on)
+        if found.matches is not None and len(found.matches):
+            hits = self._speakers.hits(objects, found.matches)
+            self._context.count("matches", len(hits.number))
+            if len(hits):
+                emit.batch(hits, self.answers_on)
         return found
+
+    def _ours(self, objects: ObjectBatch) -> ObjectBatch:
+        """Return the objects that are kept here: of several evaluators that see one, the first keeps it."""
+        plan = self._context.plan if self._schedule is None else self._schedule.plan
+        if plan is None or plan.meets_once:
+            return objects
+        off, worker = route_objects(plan, objects)
+        return objects.take(np.flatnonzero(worker[off[:-1]] == self._context.index))
 
     def _update_lists(self, answers: Answers, objects: ObjectBatch, epoch: Epoch, emit: Emitter) -> None:
         """Take objects in two steps: up to the last timestamp that is complete, after which lists are sent, and the rest.
@@ -209,7 +211,7 @@ class Evaluator(Bolt):
         complete = np.full(len(objects), True) if epoch.final or mark is None else objects.ts < mark
         for place, part in enumerate((np.flatnonzero(complete), np.flatnonzero(~complete))):
             taken = objects if len(part) == len(objects) else objects.take(part)
-            answers.change(self._take(taken), int(taken.ts.max()) if len(taken) else None)
+            answers.change(self._take(taken, emit), int(taken.ts.max()) if len(taken) else None)
             if place == 0 and (epoch.final or mark is None or before is None or mark > before):
                 # What was taken so far is older than the watermark, here and at all other evaluators.
                 if self._clocked is not None and (now := self._time.reached(epoch, answers.last_ts)) is not None:
@@ -249,9 +251,7 @@ class Evaluator(Bolt):
         self._core.remove(numbers)
         if self._answers is not None:
             self._answers.instants.remove(numbers)
-        for meetings in (self._meetings, self._next_meetings):
-            if meetings is not None:
-                meetings.remove(numbers)
+        self._speakers.remove(numbers)
 
     def _take_over(self, handover: Handover, inputs: Inputs, epoch: Epoch, emit: Emitter) -> None:
         """File what others gave; they have sent routers the words of all of it, so those of stale copies are taken off."""
@@ -259,9 +259,10 @@ class Evaluator(Bolt):
             queries = QueryBatch.concat([cast(QueryBatch, arrival.batch) for arrival in given])
             giver = np.repeat([arrival.task for arrival in given], [len(arrival.batch) for arrival in given])
             old, coming = self._routes(queries, giver)
-            stale = handover.arrive(queries, old, coming, self._core)
-            if self._next_meetings is not None:
-                self._next_meetings.add(queries, coming)
+            stale, awake = handover.arrive(queries, old, coming, self._core)
+            self._speakers.add_coming(queries, coming)
+            if self._answers is not None:
+                self._answers.instants.add(awake, self._watermark)
             self._context.count("queries_taken", len(queries))
             self._send_words(stale, self._context.index, -1, epoch, emit)
         if self._answers is None:
@@ -292,7 +293,7 @@ class Evaluator(Bolt):
                 assert self._schedule.next is not None
                 plans = self._schedule.plan, self._schedule.next
                 handover.begin(self._core, moved_places(*plans), moved_subscriptions(*plans))
-                self._next_meetings = self._meetings_of(self._schedule.next)
+                self._speakers.prepare(self._schedule.next)
             else:
                 self._switch(handover, epoch, emit)
 
@@ -305,7 +306,7 @@ class Evaluator(Bolt):
             for taker, lists in self._answers.hand_over(handover, *when, self._watermark, self._ended):
                 self._context.count("results_given", len(lists))
                 emit.direct(taker, lists, "adoption")
-        self._meetings, self._next_meetings = self._next_meetings, None
+        self._speakers.switch()
         self._ended = np.setdiff1d(self._ended, handover.left)
         self._core.reset_cost()
 
@@ -314,8 +315,7 @@ class Evaluator(Bolt):
         if (queries := handover.unseen(self._core)) is not None:
             old, coming = self._routes(queries, self._context.index)
             handover.look(queries, old, coming)
-            if self._next_meetings is not None:
-                self._next_meetings.add(queries, coming)
+            self._speakers.add_coming(queries, coming)
         for taker, batch in handover.next_piece(self._core):
             self._context.count("queries_given", len(batch))
             emit.direct(taker, batch, "transfer")
@@ -325,6 +325,8 @@ class Evaluator(Bolt):
             self._send_words(batch, taker, 1, epoch, emit)
         if (sent := handover.all_sent()) is not None:
             emit("sent", self._context.index, sent, stream="replies")
+        if self._answers is not None:
+            self._answers.instants.remove(handover.leave(self._core, epoch.watermark))
         self._drop(handover.next_drop(), epoch, emit)
 
     def _send_words(self, queries: QueryBatch, worker: int, sign: int, epoch: Epoch, emit: Emitter) -> None:
@@ -353,8 +355,7 @@ class Evaluator(Bolt):
             "watermark": self._watermark,
             "times": self._time.times,
             "ended": self._ended,
-            "meetings": None if self._meetings is None else self._meetings.snapshot(),
-            "next_meetings": None if self._next_meetings is None else self._next_meetings.snapshot(),
+            **self._speakers.snapshot(),
             "moving": None,
         }
         if self._handover is not None and self._schedule is not None and self._reporter is not None:
@@ -386,8 +387,7 @@ class Evaluator(Bolt):
         plan, coming = (
             (self._context.plan, None) if self._schedule is None else (self._schedule.plan, self._schedule.next)
         )
-        self._meetings = self._meetings_of(plan, state["meetings"])
-        self._next_meetings = self._meetings_of(coming, state["next_meetings"])
+        self._speakers.restore(state, plan, coming)
 
     @classmethod
     def live_queries(cls, states: Sequence[State]) -> QueryBatch:

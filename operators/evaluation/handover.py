@@ -10,7 +10,7 @@ in pieces.
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.evaluation.core import Core, ListCore
+from operators.evaluation.lingering import Lingering
 from operators.evaluation.moves import Moves, moves_of
 from partitioners.columns import Csr, Floats, Workers
 from streams.batches import QueryBatch, RankedBatch
-from streams.columns import Ints, distinct
+from streams.columns import Ints, csr_take, distinct
 
 __all__ = ["BOUND_FIELDS", "Handover", "moving_problems"]
 
@@ -44,6 +45,7 @@ class _Round:
         give: queries to be copied, by taker.
         early, unsettled: what wakes at the switch, and what has no speaker from there on until results have come.
         leaving, adopter: what falls silent at the switch, and who gets its results.
+        lingering: what no plan wants here from the switch on, and stays for the objects that are kept here.
         ends: unregistrations; their queries may be on the way to here.
         sent: how many queries were given to each taker.
         told: the balancer knows that nothing is left to give.
@@ -55,6 +57,7 @@ class _Round:
     unsettled: list[Ints] = field(default_factory=list)
     leaving: list[Ints] = field(default_factory=list)
     adopter: list[Workers] = field(default_factory=list)
+    lingering: list[Ints] = field(default_factory=list)
     ends: list[tuple[Ints, Ints]] = field(default_factory=list)
     sent: dict[int, int] = field(default_factory=dict)
     told: bool = False
@@ -67,16 +70,24 @@ class Handover:
         given: results, with what belongs to them, that may not have arrived yet: with another parallelism they are divided
             from here.
         left: queries that have moved away and are still held.
+        lingering: queries that no plan wants here, for the objects that are kept here.
+
+    Args:
+        worker: the evaluator.
+        piece: how many queries at most are given, or dropped, in an epoch.
+        keeps: objects are kept, so queries that are answered at instants are answered by everybody who may have objects of
+            them: they take part as soon as they have come, and linger where they were.
     """
 
-    def __init__(self, worker: int, piece: int) -> None:
-        self._worker, self._piece = worker, piece
+    def __init__(self, worker: int, piece: int, *, keeps: bool = False) -> None:
+        self._worker, self._piece, self._keeps = worker, piece, keeps
         self._round: _Round | None = None
         #: For each switch that is not settled: the epoch in which results arrive, and what waits for them.
         self._waiting: list[tuple[int, Ints]] = []
         self._replaced: tuple[Ints, Workers] = (_NONE, _NOBODY)
         self.given: RankedBatch = RankedBatch.empty()
         self.left: Ints = _NONE
+        self.lingering = Lingering()
 
     @property
     def moving(self) -> bool:
@@ -105,6 +116,13 @@ class Handover:
         self._under_way.early.append(early)
         return ~moves.early
 
+    def register_for_kept(self, queries: QueryBatch, routes: Csr) -> None:
+        """Note registrations, with their workers by plans that objects still follow: others hold them for older objects."""
+        off, worker = routes
+        row = np.repeat(np.arange(len(queries)), np.diff(off))
+        elsewhere = np.setdiff1d(np.arange(len(queries)), row[worker == self._worker])
+        self.lingering.add(queries.take(elsewhere), queries.ts[elsewhere])
+
     def unseen(self, core: Core) -> QueryBatch | None:
         """Return the next of what was held when the round began, for `look`; None when all has been looked at."""
         if self._round is None or not len(self._round.unseen):
@@ -114,6 +132,9 @@ class Handover:
 
     def look(self, queries: QueryBatch, old: Csr, new: Csr) -> None:
         """Find out what is to be given."""
+        if self._keeps:  # snapshots are answered before they could arrive
+            rows = np.flatnonzero(queries.continuous)
+            queries, old, new = queries.take(rows), csr_take(*old, rows), csr_take(*new, rows)
         moves = self._note(queries, old, new)
         for taker in distinct(moves.give_to).tolist():
             given = queries.number[moves.give_row[moves.give_to == taker]]
@@ -127,6 +148,12 @@ class Handover:
     def _note(self, queries: QueryBatch, old: Csr, new: Csr) -> Moves:
         """Note what becomes of queries at the switch."""
         moves = moves_of(old, new, self._worker)
+        if self._keeps:
+            stays = queries.at_instants
+            self._under_way.lingering.append(queries.number[moves.leaves & stays])
+            moves = replace(
+                moves, early=moves.early & ~stays, leaves=moves.leaves & ~stays, unsettled=moves.unsettled & ~stays
+            )
         if moves.leaves.any():
             self._under_way.leaving.append(queries.number[moves.leaves])
             self._under_way.adopter.append(moves.adopter[moves.leaves])
@@ -173,29 +200,46 @@ class Handover:
         if self._round is not None:
             self._round.ends.append((numbers, ends))
 
-    def arrive(self, queries: QueryBatch, old: Csr, new: Csr, core: Core) -> QueryBatch:
-        """File copies that others gave, asleep; return what was still here from an earlier stay, which goes."""
+    def arrive(self, queries: QueryBatch, old: Csr, new: Csr, core: Core) -> tuple[QueryBatch, QueryBatch]:
+        """File copies that others gave, asleep; return what was still here from an earlier stay, which goes.
+
+        Also return those that take part at once, as queries do that are answered from kept objects; one that is here for these
+        already stays as it is.
+        """
+        if self._keeps:
+            here = queries.at_instants & core.holds(queries.number) & ~np.isin(queries.number, self.left)
+            self.lingering.remove(queries.number)
+            come = np.flatnonzero(~here)
+            queries, old, new = queries.take(come), csr_take(*old, come), csr_take(*new, come)
+        asleep = ~queries.at_instants if self._keeps else np.ones(len(queries), np.bool_)
         stale = core.queries(queries.number[core.holds(queries.number)])
         if len(stale):
             core.remove(stale.number)
             self.left = np.setdiff1d(self.left, stale.number, assume_unique=True)
         core.insert(queries)
-        core.hush(queries.number)
+        core.hush(queries.number[asleep])
         for numbers, ends in self._under_way.ends:
             late = np.isin(numbers, queries.number)
             core.set_end(numbers[late], ends[late])
         self._note(queries, old, new)
-        self._under_way.early.append(queries.number)
-        return stale
+        self._under_way.early.append(queries.number[asleep])
+        return stale, core.queries(queries.number[~asleep])
 
     # --- switch ------------------------------------------------------------------------------------------------------
 
     def switch(
-        self, core: Core, lists: ListCore | None, epoch: int, lag: int, ended: Ints = _NONE
+        self,
+        core: Core,
+        lists: ListCore | None,
+        epoch: int,
+        lag: int,
+        ended: Ints = _NONE,
+        watermark: int | None = None,
     ) -> tuple[Ints, list[tuple[int, RankedBatch]]]:
         """Put the new plan in force; return what wakes here, and results to be sent, with their adopters.
 
-        Queries that have `ended` on their way sleep on: others may have results for them still.
+        Queries that have `ended` on their way sleep on: others may have results for them still. Objects that came before are
+        not younger than the watermark.
         """
         here = self._under_way
         early = np.concatenate([_NONE, *here.early])
@@ -214,6 +258,8 @@ class Handover:
             # Some of the switch before may wait still, where time has not moved since.
             waiting = [(due, np.setdiff1d(numbers, leaving)) for due, numbers in self._waiting]
             self._waiting = [*waiting, (epoch + lag, unsettled[core.holds(unsettled)])]
+        staying = np.concatenate([_NONE, *here.lingering])
+        self.lingering.add(core.queries(staying[core.holds(staying)]), watermark or 0)
         self._round = None
         return early, sent
 
@@ -260,8 +306,17 @@ class Handover:
     def forget(self, numbers: Ints) -> None:
         """Forget queries that have ended."""
         self.replaced(numbers)
+        self.lingering.remove(numbers)
         if len(self.left):
             self.left = np.setdiff1d(self.left, numbers)
+
+    def leave(self, core: Core, watermark: int | None) -> Ints:
+        """Let go what has lingered long enough; return its numbers."""
+        over = self.lingering.over(watermark)
+        over = over[core.holds(over)]
+        core.hush(over)
+        self.left = distinct(np.concatenate([self.left, over]))
+        return over
 
     def next_drop(self) -> Ints:
         """Return the next queries that no plan wants here any more, which the caller removes."""
@@ -283,6 +338,7 @@ class Handover:
                 "unsettled": list(here.unsettled),
                 "leaving": list(here.leaving),
                 "adopter": list(here.adopter),
+                "lingering": list(here.lingering),
                 "ends": [list(pair) for pair in here.ends],
                 "sent": [list(pair) for pair in here.sent.items()],
                 "told": here.told,
@@ -291,6 +347,7 @@ class Handover:
             "replaced": list(self._replaced),
             "given": self.given,
             "left": self.left,
+            "lingering": self.lingering.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -305,6 +362,7 @@ class Handover:
                 list(here["unsettled"]),
                 list(here["leaving"]),
                 list(here["adopter"]),
+                list(here["lingering"]),
                 [(numbers, ends) for numbers, ends in here["ends"]],
                 {taker: queries for taker, queries in here["sent"]},  # noqa: C416
                 here["told"],
@@ -312,6 +370,7 @@ class Handover:
         self._waiting = [(due, numbers) for due, numbers in state["waiting"]]
         self._replaced = state["replaced"][0], state["replaced"][1]
         self.given, self.left = state["given"], state["left"]
+        self.lingering.restore(state["lingering"])
 
 
 def moving_problems(component: Any, core: type[Any]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streams.batches import FOREVER, TYPE_TERMS, QueryBatch
+from streams.batches import FOREVER, QueryBatch
 from streams.columns import Ints
 
 __all__ = ["Instants"]
@@ -32,8 +32,7 @@ class Instants:
 
     def add(self, queries: QueryBatch, after: int | None) -> None:
         """Note queries; instants before `after` have been answered already."""
-        repeated = queries.continuous & (queries.type == TYPE_TERMS)
-        rows = np.flatnonzero(~queries.continuous | repeated)
+        rows = np.flatnonzero(queries.at_instants)
         if not len(rows):
             return
         step = np.where(queries.continuous[rows], queries.slide[rows], 0)

@@ -17,7 +17,7 @@ from streams.batches import HitBatch, ObjectBatch, QueryBatch
 from streams.columns import Ints, Offsets, csr_concat, csr_take
 from streams.geometry import Metric
 
-__all__ = ["Meetings", "hits_of"]
+__all__ = ["Meetings", "Speakers"]
 
 
 class Meetings:
@@ -71,13 +71,72 @@ class Meetings:
         return ours
 
 
-def hits_of(objects: ObjectBatch, matches: Matches, meetings: Meetings | None) -> HitBatch:
-    """Return the matches that a worker is to report: all, where no other worker can find them too."""
-    off, numbers = matches.off, matches.number
-    if meetings is not None:
-        ours = meetings.ours(objects, matches)
-        off, numbers = np.append(0, np.cumsum(ours))[off], numbers[ours]
-    hit = np.flatnonzero(off[1:] > off[:-1])
-    # Rows without a match have no numbers, so the numbers stay as they are.
-    part = np.append(off[hit], off[-1]).astype(np.int32)
-    return HitBatch(objects.seq[hit], objects.ts[hit], objects.ids.take(hit), part, numbers)
+class Speakers:
+    """Who reports matches, under the plan in force and under the next one while it is prepared.
+
+    Args:
+        worker: the evaluator.
+        metric: how far regions reach.
+        plan: the plan in force; None where nothing is reported as a match: lists are freed of doubles by who unites them.
+    """
+
+    def __init__(self, worker: int, metric: Metric, plan: Plan | None) -> None:
+        self._worker, self._metric, self._reports = worker, metric, plan is not None
+        self._now, self._next = self._meetings(plan), self._meetings(None)
+
+    def _meetings(self, plan: Plan | None, state: dict[str, Any] | None = None) -> Meetings | None:
+        if plan is None or plan.meets_once or not self._reports:
+            return None
+        meetings = Meetings(plan, self._worker, self._metric)
+        if state is not None:
+            meetings.restore(state)
+        return meetings
+
+    def add(self, queries: QueryBatch, old: Csr | None = None, coming: Csr | None = None) -> None:
+        """Remember registrations; while a plan is prepared, `old` and `coming` are their workers under both."""
+        if self._now is not None:
+            self._now.add(queries, old)
+        if coming is not None:
+            self.add_coming(queries, coming)
+
+    def add_coming(self, queries: QueryBatch, coming: Csr) -> None:
+        """Remember the workers of queries under the next plan."""
+        if self._next is not None:
+            self._next.add(queries, coming)
+
+    def remove(self, numbers: Ints) -> None:
+        """Forget queries that have ended."""
+        for meetings in (self._now, self._next):
+            if meetings is not None:
+                meetings.remove(numbers)
+
+    def prepare(self, plan: Plan) -> None:
+        """Begin to remember who reports under the next plan."""
+        self._next = self._meetings(plan)
+
+    def switch(self) -> None:
+        """Put the next plan in force."""
+        self._now, self._next = self._next, None
+
+    def hits(self, objects: ObjectBatch, matches: Matches) -> HitBatch:
+        """Return the matches that this worker is to report: all, where no other worker can find them too."""
+        off, numbers = matches.off, matches.number
+        if self._now is not None:
+            ours = self._now.ours(objects, matches)
+            off, numbers = np.append(0, np.cumsum(ours))[off], numbers[ours]
+        hit = np.flatnonzero(off[1:] > off[:-1])
+        # Rows without a match have no numbers, so the numbers stay as they are.
+        part = np.append(off[hit], off[-1]).astype(np.int32)
+        return HitBatch(objects.seq[hit], objects.ts[hit], objects.ids.take(hit), part, numbers)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is remembered, under both plans."""
+        return {
+            "meetings": None if self._now is None else self._now.snapshot(),
+            "next_meetings": None if self._next is None else self._next.snapshot(),
+        }
+
+    def restore(self, state: dict[str, Any], plan: Plan | None, coming: Plan | None) -> None:
+        """Take over a snapshot under a plan, and the next one."""
+        self._now = self._meetings(plan, state["meetings"])
+        self._next = self._meetings(coming, state["next_meetings"])

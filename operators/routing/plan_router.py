@@ -11,7 +11,10 @@ from operators.needs import ROUTER_READS, Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.textual_summary import TEXTUAL_FIELDS, TextualSummary, textual_changes
-from partitioners.columns import Csr
+from partitioners.columns import Csr, Points
+from partitioners.plans.keyword_lists import KeywordLists
+from partitioners.plans.plan import Plan
+from partitioners.plans.qt_tree import QtTreePlan
 from streams.batches import OP_REGISTER, OP_UPSERT, ObjectBatch, QueryBatch, batch_fields
 from streams.errors import DeclarationError
 
@@ -32,8 +35,13 @@ class PlanRouter(Bolt):
     the routers of queries, which therefore are a bolt of their own, and as feedback from the evaluators, which send what
     has ended. (A single router can route both.)
 
+    With `learn`, objects at textual nodes of a QT-tree go to the child with the smallest workload increment by this router's
+    own keyword lists, which learn the words of every object (SSTD, section 4.2). They begin as those of the plan, also
+    after every change of it.
+
     Options:
         textual_summary: whether objects are held against the keywords of the queries.
+        learn: whether keyword lists learn from objects; for plans of the kind qt-tree.
     """
 
     outputs: ClassVar = {
@@ -52,6 +60,7 @@ class PlanRouter(Bolt):
     routes_as: ClassVar = "the plan says"
 
     textual_summary: bool = False
+    learn: bool = False
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
         """Yield what would make the textual summaries incomplete."""
@@ -90,9 +99,28 @@ class PlanRouter(Bolt):
             raise DeclarationError(f"a router needs a plan for its readers, which have {sorted(readers)} tasks")
         self._context = context
         self._workers = context.plan.workers
-        self._schedule = PlanSchedule(context.plan, context.window)
+        if self.textual_summary and context.kept_ms is not None:
+            raise DeclarationError(
+                "textual_summary withholds objects that no standing query wants, but the evaluators keep objects for queries "
+                "to come; leave it out",
+                ("textual_summary",),
+            )
+        self._schedule = PlanSchedule(context.plan, context.window, context.kept_ms)
+        self._lists = self._lists_of(context.plan)
         self._textual = TextualSummary(self._workers) if self.textual_summary else None
         self._sends_keywords = "keywords" in context.targets
+
+    def _lists_of(self, plan: Plan) -> KeywordLists | None:
+        """Return the keyword lists of a plan, where they are to learn."""
+        if not self.learn:
+            return None
+        if not isinstance(plan, QtTreePlan):
+            raise DeclarationError(
+                f"learn = true is about the keyword lists of QT-trees, which a plan of the kind '{plan.kind}' does not have; "
+                "use the partitioner qt-tree, quadtree or text-tree, or leave it out",
+                ("learn",),
+            )
+        return KeywordLists(plan)
 
     def routes(self, queries: QueryBatch) -> Csr:
         """Return the evaluators that hold each query."""
@@ -112,6 +140,8 @@ class PlanRouter(Bolt):
 
     def _follow(self, order: Order) -> None:
         self._schedule.follow(order)
+        if order.kind == "switch":
+            self._lists = self._lists_of(self._schedule.plan)
 
     def _operations(self, inputs: Inputs) -> list[QueryBatch]:
         return inputs.batches("queries")
@@ -128,12 +158,16 @@ class PlanRouter(Bolt):
             by_place = np.repeat(present, counts)
             routed[by_place], routed[~by_place] = worker, whole
             return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32), routed
-        routes = self._schedule.route_objects(objects)
+        routes = self._schedule.route_objects(objects) if self._lists is None else self._learned(self._lists, objects)
         if self._textual is None:
             return routes
         admitted = self._textual.admitted(objects, routes)
         self._context.count("withheld", len(routes[1]) - len(admitted[1]))
         return admitted
+
+    @staticmethod
+    def _learned(lists: KeywordLists, objects: ObjectBatch) -> Csr:
+        return lists.route_points(Points.of(objects.x, objects.y, objects.kw_off, objects.kw))
 
     def _route_queries(self, queries: QueryBatch, emit: Emitter) -> None:
         registers = queries.op == OP_REGISTER
@@ -174,26 +208,37 @@ class PlanRouter(Bolt):
                 emit.direct(number, batch.take(row[order[start:end]]), stream)
 
     def snapshot(self) -> State:
-        """Return the plans and the textual summaries."""
+        """Return the plans, what was learned and the textual summaries."""
         textual = None if self._textual is None else self._textual.snapshot()
-        return {"schedule": self._schedule.snapshot(), "textual_summary": textual}
+        lists = None if self._lists is None else self._lists.snapshot()
+        return {"schedule": self._schedule.snapshot(), "lists": lists, "textual_summary": textual}
 
     def restore(self, state: State) -> None:
         """Take over a snapshot; one without plans is that of a router whose plan is new."""
         if state["schedule"] is not None:
             self._schedule.restore(state["schedule"])
+            self._lists = self._lists_of(self._schedule.plan)
+            if self._lists is not None and state["lists"] is not None:
+                self._lists.restore(state["lists"])
+        else:
+            self._schedule.scatter(state["watermark"])
         if self._textual is not None:
             self._textual.restore(state["textual_summary"])
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
-        """All routers know the same; with other evaluators they start with their plan and the queries that live."""
+        """All routers know the same, but for what they learned; with other evaluators they start with their plan anew.
+
+        A router that is new takes the keyword lists of the plan.
+        """
         state = dict(states[0])
         if division.queries is not None and division.routes is not None:
-            state["schedule"] = None
+            state["watermark"], state["schedule"] = state["schedule"]["watermark"], None
             if state["textual_summary"] is not None:
                 textual = TextualSummary(division.evaluators)
                 changes = textual_changes(division.queries, division.routes)
                 textual.apply([] if changes is None else [changes])
                 state["textual_summary"] = textual.snapshot()
-        return [state] * division.tasks
+        lists = [None if division.replanned else one["lists"] for one in states]
+        lists += [None] * max(division.tasks - len(lists), 0)
+        return [{**state, "lists": learned} for learned in lists[: division.tasks]]

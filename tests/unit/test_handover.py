@@ -214,7 +214,7 @@ def test_copies_that_arrive_sleep_and_keep_ends_that_came_first():
     core = core_of()
     handover = began(1, core)
     handover.note_ends(ints(5, 99), ints(4, 2))
-    stale = handover.arrive(batch(5, 6, end=9), routes([0], [0]), routes([1], [0, 1]), core)
+    stale, _ = handover.arrive(batch(5, 6, end=9), routes([0], [0]), routes([1], [0, 1]), core)
     assert len(stale) == 0
     assert (core.ends, core.asleep) == ({5: 4, 6: 9}, {5, 6})
     assert sorted(handover.withheld.tolist()) == [5, 6]
@@ -231,7 +231,7 @@ def test_copies_replace_what_is_left_of_an_earlier_stay():
     handover.left = ints(5, 6)
     handover.begin(core)
     assert handover.unseen(core) is None  # what has left is not looked through
-    stale = handover.arrive(batch(5, end=9), routes([0]), routes([1]), core)
+    stale, _ = handover.arrive(batch(5, end=9), routes([0]), routes([1]), core)
     assert stale.number.tolist() == [5]
     assert core.ends == {5: 9, 6: FOREVER}
     assert core.asleep == {5, 6}

@@ -1,0 +1,153 @@
+"""The objects that an evaluator keeps, as far as answers need them: their place in the input, their times and identifiers.
+
+The window of a query becomes a range of `seq` here; which objects of it match is with an index of kept objects.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from operators.indexes.core.growth import grown
+from streams.batches import OP_UPSERT, ObjectBatch
+from streams.columns import Ids, Ints
+from streams.state import Part
+
+__all__ = ["ObjectLog"]
+
+#: Identifiers of a chunk: one that is full never changes, so checkpoints write it once.
+CHUNK = 1 << 14
+
+_NO_IDS = Ids("int", np.empty(0, np.int64))
+
+
+class ObjectLog:
+    """Objects by ascending `seq`, and so by ascending time."""
+
+    def __init__(self) -> None:
+        self._seq: Ints = np.empty(0, np.int64)
+        self._ts: Ints = np.empty(0, np.int64)
+        self._start = self._stop = 0
+        self._full: list[tuple[str, Ids]] = []  # a digest of the places, and the identifiers
+        self._rest: list[tuple[Ints, Ids]] = []
+        self._open = 0
+        self._joined: Ids | None = None
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return int(self._seq.nbytes + self._ts.nbytes + sum(part.values.nbytes for part in self._parts()))
+
+    def _parts(self) -> list[Ids]:
+        return [*(ids for _, ids in self._full), *(ids for _, ids in self._rest)]
+
+    @property
+    def seq(self) -> Ints:
+        """The places of the objects that are kept."""
+        return self._seq[self._start : self._stop]
+
+    @property
+    def ts(self) -> Ints:
+        """The times of the objects that are kept."""
+        return self._ts[self._start : self._stop]
+
+    def append(self, objects: ObjectBatch) -> None:
+        """Take in objects, all newer than those kept; a deletion is none."""
+        if (objects.op != OP_UPSERT).any():
+            objects = objects.take(np.flatnonzero(objects.op == OP_UPSERT))
+        self._add(objects.seq, objects.ts, objects.ids)
+
+    def _add(self, seq: Ints, ts: Ints, ids: Ids) -> None:
+        count = len(seq)
+        if not count:
+            return
+        if self._stop + count > len(self._seq):
+            live, room = len(self), 2 * (len(self) + count) + 64
+            self._seq, self._ts = grown(self.seq, room), grown(self.ts, room)
+            self._start, self._stop = 0, live
+        self._seq[self._stop : self._stop + count] = seq
+        self._ts[self._stop : self._stop + count] = ts
+        self._stop += count
+        self._rest.append((np.array(seq), ids))
+        self._open, self._joined = self._open + count, None
+        if self._open >= CHUNK:
+            self._seal()
+
+    def _seal(self) -> None:
+        """Make full chunks of what is in none."""
+        seq, ids = np.concatenate([part for part, _ in self._rest]), Ids.concat([part for _, part in self._rest])
+        full = len(seq) // CHUNK * CHUNK
+        for start in range(0, full, CHUNK):
+            digest = blake2b(seq[start : start + CHUNK].data, digest_size=16).hexdigest()
+            self._full.append((digest, ids.slice(start, start + CHUNK)))
+        self._open = len(seq) - full
+        self._rest = [(seq[full:], ids.slice(full, len(seq)))] if self._open else []
+
+    def drop(self, first: int) -> None:
+        """Forget objects with ``seq < first``; identifiers go by chunks."""
+        self._start += int(np.searchsorted(self.seq, first))
+        kept = -(-max(len(self) - self._open, 0) // CHUNK)
+        if kept < len(self._full):
+            self._full, self._joined = self._full[len(self._full) - kept :], None
+
+    def ranges(self, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
+        """Return the ranges of `seq`, end excluded, of the objects with ``after < ts <= upto``."""
+        place = np.append(self.seq, self._next())
+        first = np.searchsorted(self.ts, after, side="right")
+        stop = np.searchsorted(self.ts, upto, side="right")
+        return place[first], place[np.maximum(first, stop)]
+
+    def _next(self) -> int:
+        return int(self._seq[self._stop - 1]) + 1 if len(self) else 0
+
+    def first_after(self, ts: int) -> int:
+        """Return the `seq` from which on all objects are younger than a time."""
+        return int(self.ranges(np.array([ts]), np.array([ts]))[0][0])
+
+    def ids(self, seq: Ints) -> Ids:
+        """Return the identifiers of objects that are kept."""
+        if not len(seq):
+            return _NO_IDS
+        if self._joined is None:
+            self._joined = Ids.concat(self._parts())
+        return self._joined.take(np.searchsorted(self.seq, seq) + (len(self._joined) - len(self)))
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is kept; full chunks of identifiers are parts, which are written once."""
+        rest = Ids.concat([_NO_IDS, *(ids for _, ids in self._rest)])
+        return {
+            "seq": self.seq.copy(),
+            "ts": self.ts.copy(),
+            "full": [Part.of(f"identifiers-{digest}", ids) for digest, ids in self._full],
+            "digests": [digest for digest, _ in self._full],
+            "rest_seq": np.concatenate([np.empty(0, np.int64), *(seq for seq, _ in self._rest)]),
+            "rest": rest,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._seq, self._ts = np.array(state["seq"]), np.array(state["ts"])
+        self._start, self._stop = 0, len(self._seq)
+        self._full = [(digest, part.value) for digest, part in zip(state["digests"], state["full"], strict=True)]
+        self._open, self._joined = len(state["rest"]), None
+        self._rest = [(np.array(state["rest_seq"]), state["rest"])] if self._open else []
+
+    @staticmethod
+    def united(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Return a state with the objects of several."""
+        logs = [ObjectLog() for _ in states]
+        for log, state in zip(logs, states, strict=True):
+            log.restore(state)
+        seq = np.concatenate([np.empty(0, np.int64), *(log.seq for log in logs)])
+        ts = np.concatenate([np.empty(0, np.int64), *(log.ts for log in logs)])
+        ids = Ids.concat([_NO_IDS, *(log.ids(log.seq) for log in logs)])
+        order = np.argsort(seq, kind="stable")
+        whole = ObjectLog()
+        whole._add(seq[order], ts[order], ids.take(order))
+        return whole.snapshot()
