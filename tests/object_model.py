@@ -28,6 +28,11 @@ class Drawn:
         s = self.space
         return s.min_x + x * (s.max_x - s.min_x), s.min_y + y * (s.max_y - s.min_y)
 
+    def within(self, shape):
+        """Return the place of a shape, moved into the space: that of a query is."""
+        s = self.space
+        return min(max(shape[0], s.min_x), s.max_x), min(max(shape[1], s.min_y), s.max_y)
+
     def keywords(self, least, most):
         count = self.rng.randint(least, min(most, len(self.words)))
         found = set()
@@ -83,7 +88,7 @@ class Drawn:
         reach = self.rng.choice([np.inf, np.inf, self.rng.random() * (2e6 if self.metric == "haversine" else 1.0)])
         if rows and self.rng.random() < 0.2:
             o = self.rng.choice(rows)
-            reach = float(distance(np.array([o["x"]]), np.array([o["y"]]), *shape[:2], self.metric)[0])
+            reach = float(distance(np.array([o["x"]]), np.array([o["y"]]), *self.within(shape), self.metric)[0])
         kw = self.rng.choice([[], self.keywords(1, 1), self.keywords(1, 4), self.keywords(2, 3), [3, 12345]])
         return {
             "region": kind, "shape": shape, "any": self.rng.random() < 0.5, "kw": kw, "first": first, "stop": stop,

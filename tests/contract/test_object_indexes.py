@@ -18,7 +18,7 @@ from streams.geometry import REGION_CIRCLE, REGION_NONE, Rect
 from streams.state import pack_apart, pack_state, unpack_state
 
 #: Sizes at which structures are built, merged and left after a few objects.
-SMALL = {"brute": {}}
+SMALL = {"brute": {}, "segments": {"chunk": 8, "middle": 3, "large": 2}}
 
 every_index = pytest.mark.parametrize("name", list(OBJECT_INDEXES))
 
@@ -51,19 +51,20 @@ class Run:
         self.compare(asked)
 
     def compare(self, asked):
-        requests, index, model = requests_of(asked), self.index, self.model
+        given, requests, index, model = asked, requests_of(asked), self.index, self.model
         assert len(index) == len(model.rows)
         found = index.srq(requests)
         assert len(found.off) == len(asked) + 1
         for row, q in enumerate(asked):
             assert sorted(found.seq[found.off[row] : found.off[row + 1]].tolist()) == model.srq(q), q
-        nearest = index.skq(requests_of([q | {"region": REGION_NONE} for q in asked]))
+        asked = [q | {"region": REGION_NONE, "shape": [*self.drawn.within(q["shape"]), 0.0, 0.0]} for q in asked]
+        nearest = index.skq(requests_of(asked))
         for row, q in enumerate(asked):
             part = slice(nearest.off[row], nearest.off[row + 1])
             pairs = list(zip(nearest.distance[part].tolist(), nearest.seq[part].tolist(), strict=True))
             assert pairs == model.skq(q), q
         counts = index.stq(requests)
-        for row, q in enumerate(asked):
+        for row, q in enumerate(given):
             part = slice(counts.off[row], counts.off[row + 1])
             listed, left_out = model.stq(q)
             assert list(zip(counts.term[part].tolist(), counts.count[part].tolist(), strict=True)) == listed, q

@@ -21,7 +21,7 @@ def digest_of(chunk: Kept) -> str:
     """Return a name for what is in a chunk that no other chunk has."""
     digest = blake2b(digest_size=16)
     for name in _COLUMNS:
-        digest.update(memoryview(np.ascontiguousarray(getattr(chunk, name))))
+        digest.update(np.ascontiguousarray(getattr(chunk, name)).data)
     return digest.hexdigest()
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from operators.indexes.objects.brute_objects import BruteObjects
 from operators.indexes.objects.object_index import ObjectIndex
+from operators.indexes.objects.segments import Segments
 from operators.indexes.topk.message_indexes import made
 from streams.geometry import Metric, Rect
 
@@ -12,6 +13,7 @@ __all__ = ["OBJECT_INDEXES", "make_object_index"]
 
 #: Name in a declaration -> what makes the index, given a space, a metric and tuning options by keyword.
 OBJECT_INDEXES: Mapping[str, Callable[..., ObjectIndex]] = {
+    "segments": Segments,
     "brute": BruteObjects,
 }
 

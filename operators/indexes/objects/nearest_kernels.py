@@ -1,0 +1,283 @@
+"""The k nearest objects over segments, blocks and the open chunk (SKQ), in the plane.
+
+Each grid is searched in growing squares of cells around the place, until all that is left is farther away than the kth object
+so far; a grid in which few matches are expected is read from end to end. Quadtrees of blocks are searched depth first, the
+quarter of the place before the others. Distances that count are those of the columns, in float64.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from operators.indexes.objects import block_kernels as blocks_of
+from operators.indexes.objects import segment_kernels as segments_of
+from operators.indexes.objects.block_kernels import z_code
+from operators.indexes.objects.probe_kernels import ALL, ANY, EXAMINED, ONE, REGION_SIZE, _fits, lead, order_words
+from operators.indexes.objects.raw_arrays import doubles_at, ints_at, singles_at
+from operators.indexes.objects.segment_kernels import FINEST, fine, signature_bit
+from streams.kernel import kernel
+
+__all__ = ["skq"]
+
+#: Nodes of so few objects are looked at one by one.
+FEW = 16
+
+
+@kernel
+def _offer(far: Any, ranks: Any, count: Any, k: Any, distance: Any, rank: Any) -> Any:
+    """Enter an object into a list of the k nearest; return how many there are."""
+    if count == k and (distance > far[k - 1] or (distance == far[k - 1] and rank > ranks[k - 1])):
+        return count
+    i = count if count < k else k - 1
+    while i > 0 and (far[i - 1] > distance or (far[i - 1] == distance and ranks[i - 1] > rank)):
+        far[i] = far[i - 1]
+        ranks[i] = ranks[i - 1]
+        i -= 1
+    far[i] = distance
+    ranks[i] = rank
+    return min(count + 1, k)
+
+
+@kernel
+def _measure(at: Any, rank: Any, k: Any, chunks: Any, size: Any, oldest: Any, far: Any, ranks: Any, count: Any) -> Any:
+    """Offer an object at its exact distance, if it is within reach; return how many are listed."""
+    chunk = (rank - oldest) // size
+    row = rank - oldest - chunk * size
+    dx = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size)[row] - at[0]
+    dy = doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)[row] - at[1]
+    distance = np.sqrt(dx * dx + dy * dy)
+    return _offer(far, ranks, count, k, distance, rank) if distance <= at[4] else count
+
+
+@kernel
+def _limit(at: Any, far: Any, count: Any, k: Any) -> Any:
+    """Return how far away a float32 place may be and still matter."""
+    return (min(far[k - 1], at[4]) if count == k else at[4]) + at[5]
+
+
+@kernel
+def _search_grid(
+    segment: Any, frame: Any, grid: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, need: Any,
+    k: Any, sparse: Any, chunks: Any, size: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
+) -> Any:  # fmt: skip
+    """Offer a word's objects in one segment; return how many are listed.
+
+    `at` is the place, the place from the corner of the space, the reach, and the error of float32 distances.
+    """
+    level = grid & 15
+    starts = ints_at(segment[segments_of.STARTS], segment[segments_of.START_LENGTH])
+    records = ints_at(segment[segments_of.RECORDS], 4 * segment[segments_of.RECORD_LENGTH])
+    places = singles_at(segment[segments_of.RECORDS], 4 * segment[segments_of.RECORD_LENGTH])
+    base = segment[segments_of.FIRST]
+    last = (np.int64(1) << level) - 1
+    shift = FINEST - level
+    column, row = fine(at[2], frame[0], frame[2]) >> shift, fine(at[3], frame[1], frame[3]) >> shift
+    unit = np.float64(np.int64(1) << shift)
+    wide = unit / frame[2] if frame[2] > 0.0 else np.inf
+    high = unit / frame[3] if frame[3] > 0.0 else np.inf
+    done, ring = np.int64(-1), (last + 1 if sparse else np.int64(0))
+    while True:
+        limit = _limit(at, far, count, k)
+        for y in range(max(row - ring, 0), min(row + ring, last) + 1):
+            if y < row and at[3] - (frame[1] + (y + 1) * high) > limit:
+                continue
+            if y > row and frame[1] + y * high - at[3] > limit:
+                break
+            fresh = y < row - done or y > row + done or done < 0
+            for part in range(
+                1 if fresh else 2
+            ):  # a new row from end to end, an old one on both sides of what was read
+                left = max(column - ring, 0) if fresh or part == 0 else column + done + 1
+                right = min(column + ring, last) if fresh or part == 1 else column - done - 1
+                if left > right:
+                    continue
+                cell = (grid >> 4) + (y << level)
+                begin, end = starts[cell + left], starts[cell + right + 1]
+                info[EXAMINED] += end - begin
+                for p in range(begin, end):
+                    if records[4 * p + 3] & need != need:
+                        continue
+                    dx, dy = np.float64(places[4 * p]) - at[2], np.float64(places[4 * p + 1]) - at[3]
+                    if dx * dx + dy * dy > limit * limit:
+                        continue
+                    rank = base + records[4 * p + 2]
+                    if rank < first or rank >= stop:
+                        continue
+                    if mode != ONE and not _fits(rank, records[4 * p + 3], words, leading, mode, chunks, size, oldest):
+                        continue
+                    count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
+                    limit = _limit(at, far, count, k)
+        least = np.inf
+        if column - ring > 0:
+            least = min(least, at[2] - (frame[0] + (column - ring) * wide))
+        if column + ring < last:
+            least = min(least, frame[0] + (column + ring + 1) * wide - at[2])
+        if row - ring > 0:
+            least = min(least, at[3] - (frame[1] + (row - ring) * high))
+        if row + ring < last:
+            least = min(least, frame[1] + (row + ring + 1) * high - at[3])
+        if least == np.inf or least > limit:
+            return count
+        done = ring
+        ring += max(1, ring >> 1)
+
+
+@kernel
+def _search_block(
+    block: Any, frame: Any, at: Any, first: Any, stop: Any, k: Any, chunks: Any, size: Any, oldest: Any, stack: Any, far: Any,
+    ranks: Any, count: Any, info: Any,
+) -> Any:  # fmt: skip
+    """Offer the objects of one block; return how many are listed."""
+    level, base = block[blocks_of.LEVEL], block[blocks_of.FIRST]
+    starts = ints_at(block[blocks_of.STARTS], block[blocks_of.START_LENGTH])
+    records = ints_at(block[blocks_of.RECORDS], 4 * block[blocks_of.RECORD_LENGTH])
+    places = singles_at(block[blocks_of.RECORDS], 4 * block[blocks_of.RECORD_LENGTH])
+    step_x, step_y = fine(at[2], frame[0], frame[2]), fine(at[3], frame[1], frame[3])
+    stack[0, 0] = stack[0, 1] = stack[0, 2] = 0
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        level_of, column, row = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        width = level - level_of
+        node = z_code(column, row)
+        begin, end = starts[node << (2 * width)], starts[(node + 1) << (2 * width)]
+        if begin == end:
+            continue
+        limit = _limit(at, far, count, k)
+        steps = np.int64(1) << (FINEST - level_of)
+        dx, dy = (
+            np.float64(0.0),
+            np.float64(0.0),
+        )  # what is left of the first column, or right of the last, belongs to it
+        if column * steps > step_x:
+            dx = frame[0] + column * steps / frame[2] - at[2]
+        elif (column + 1) * steps <= step_x:
+            dx = at[2] - (frame[0] + (column + 1) * steps / frame[2])
+        if row * steps > step_y:
+            dy = frame[1] + row * steps / frame[3] - at[3]
+        elif (row + 1) * steps <= step_y:
+            dy = at[3] - (frame[1] + (row + 1) * steps / frame[3])
+        dx, dy = max(dx, np.float64(0.0)), max(dy, np.float64(0.0))
+        if dx * dx + dy * dy > limit * limit:
+            continue
+        if level_of < level and end - begin > FEW:
+            middle_x, middle_y = (2 * column + 1) * (steps >> 1), (2 * row + 1) * (steps >> 1)
+            own = (1 if step_x >= middle_x else 0) | (2 if step_y >= middle_y else 0)
+            for turn in range(3, -1, -1):
+                quarter = own ^ turn
+                stack[depth, 0], stack[depth, 1] = level_of + 1, 2 * column + (quarter & 1)
+                stack[depth, 2] = 2 * row + (quarter >> 1)
+                depth += 1
+            continue
+        info[EXAMINED] += end - begin
+        for p in range(begin, end):
+            dx, dy = np.float64(places[4 * p]) - at[2], np.float64(places[4 * p + 1]) - at[3]
+            if dx * dx + dy * dy > limit * limit:
+                continue
+            rank = base + records[4 * p + 2]
+            if first <= rank < stop:
+                count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
+                limit = _limit(at, far, count, k)
+    return count
+
+
+@kernel
+def _search_open(
+    open_: Any, newest: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, k: Any, chunks: Any,
+    size: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
+) -> Any:  # fmt: skip
+    """Offer the objects of the open chunk: those of a word, or all."""
+    head, before, owner, base = open_
+    if words.shape[0] == 0:
+        for rank in range(max(first, base), min(stop, newest)):
+            count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
+        info[EXAMINED] += max(min(stop, newest) - max(first, base), 0)
+        return count
+    p = head[words[leading]] if words[leading] < head.shape[0] else np.int32(-1)
+    while p >= 0:
+        rank = base + owner[p]
+        p = before[p]
+        info[EXAMINED] += 1
+        if rank < first:
+            break
+        if rank < stop and (mode == ONE or _fits(rank, np.int32(-1), words, leading, mode, chunks, size, oldest)):
+            count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
+    return count
+
+
+@kernel
+def _expected(words: Any, uses: Any, objects: Any, any_: Any) -> Any:
+    """Return about how many objects match, were words independent of each other."""
+    share = 1.0
+    for i in range(words.shape[0]):
+        part = uses[words[i]] / max(objects, 1)
+        share = share * part if not any_ or i == 0 else share + part
+    return share * objects
+
+
+@kernel
+def skq(
+    asks: Any, k: Any, reach: Any, store: Any, uses: Any, objects: Any, off: Any, out: Any, distances: Any, info: Any
+) -> None:
+    """Answer questions; `out` and `distances` have room for k of each, and `off` says where each list begins and ends."""
+    _, _, shape, any_, word_off, words, firsts, stops = asks
+    segments, segment_frames, blocks, block_frames, chunks, size, oldest, open_, newest, corner, error = store
+    at, grids, stack = np.empty(6), np.empty(segments.shape[0], np.int64), np.empty((4 * FINEST, 3), np.int64)
+    region = np.zeros(REGION_SIZE)
+    for q in range(firsts.shape[0]):
+        asked = words[word_off[q] : word_off[q + 1]]
+        chosen = np.empty(asked.shape[0], np.int64)
+        number = order_words(any_[q], asked, uses, chosen)
+        first, stop, most = firsts[q], stops[q], np.int64(k[q])
+        off[q + 1] = off[q]
+        if number < 0 or first >= stop or most < 1:
+            continue
+        chosen = chosen[:number]
+        far, ranks, count = distances[off[q] : off[q] + most], out[off[q] : off[q] + most], np.int64(0)
+        at[0], at[1], at[2], at[3] = shape[q, 0], shape[q, 1], shape[q, 0] - corner[0], shape[q, 1] - corner[1]
+        at[4], at[5] = reach[q], error + (abs(shape[q, 0]) + abs(shape[q, 1])) * 1e-12
+        region[0] = region[2] = at[2]
+        region[1] = region[3] = at[3]
+        mode = ONE if number == 1 else (ANY if any_[q] else ALL)
+        need = np.int32(0)
+        if mode == ALL:
+            for i in range(1, number):
+                need |= signature_bit(chosen[i])
+        if number == 0:
+            for b in range(blocks.shape[0]):
+                if blocks[b, blocks_of.FIRST] < stop and blocks[b, blocks_of.STOP] > first:
+                    count = _search_block(
+                        blocks[b], block_frames[b], at, first, stop, most, chunks, size, oldest, stack, far, ranks, count, info
+                    )  # fmt: skip
+            count = _search_open(
+                open_, newest, at, first, stop, chosen, 0, ONE, most, chunks, size, oldest, far, ranks, count, info
+            )
+        sparse = _expected(chosen, uses, objects, any_[q]) < 2.0 * most
+        for leading in range(min(number, 1) if mode == ALL else number):
+            lead(segments, segment_frames, chosen[leading], first, stop, region, grids)
+            for g in range(segments.shape[0]):
+                if grids[g] >= 0:
+                    count = _search_grid(
+                        segments[g], segment_frames[g], grids[g], at, first, stop, chosen, leading,
+                        ONE if leading == 0 and mode == ANY else mode, need, most, sparse, chunks, size, oldest, far, ranks,
+                        count, info,
+                    )  # fmt: skip
+            count = _search_open(
+                open_,
+                newest,
+                at,
+                first,
+                stop,
+                chosen,
+                leading,
+                mode,
+                most,
+                chunks,
+                size,
+                oldest,
+                far,
+                ranks,
+                count,
+                info,
+            )
+        off[q + 1] = off[q] + count
