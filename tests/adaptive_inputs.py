@@ -19,7 +19,7 @@ PARTITIONERS = (
 
 def adaptive_topology(objects, queries, *, evaluators=4, routers=2, query_routers=1, summary=True, index="kag",
                       policy="random", feedback=1, tick=1, chunk=5_000, partitioner=None, balancer=None,
-                      epoch=None, inject=(), **settings):  # fmt: skip
+                      epoch=None, inject=(), router=None, **settings):  # fmt: skip
     """Vary the shipped Tornado: routers of queries and of objects, evaluators, a balancer."""
     tables = {
         "topology": {
@@ -29,7 +29,7 @@ def adaptive_topology(objects, queries, *, evaluators=4, routers=2, query_router
         "spout": {"objects": {"path": objects}, "queries": {"path": queries}},
         "bolt": {
             "query-router": {"parallelism": query_routers},
-            "router": {"parallelism": routers, "textual_summary": summary},
+            "router": {"parallelism": routers, "textual_summary": summary, **(router or {})},
             "evaluator": {
                 "parallelism": evaluators, "index": index, "tick": {"epochs": tick},
                 "transfer_queries": chunk,

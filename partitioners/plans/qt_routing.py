@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from partitioners.columns import Csr, Floats, Ints, Offsets, Workers, kernel
 
-__all__ = ["leaf_of_points", "leaves_of_regions", "split_by_text"]
+__all__ = ["leaf_of_points", "learned_leaves", "leaves_of_regions", "split_by_text"]
 
 
 @kernel
@@ -82,6 +82,47 @@ def split_by_text(
 
 
 @kernel
+def _weighed(
+    kw: Ints,
+    t: int,
+    word_off: Offsets,
+    word: Ints,
+    shares: Floats,
+    bits: NDArray[np.uint8],
+    held: Floats,
+    objects: Floats,
+    weight: Floats,
+    lengths: Floats,
+    place: Ints,
+    fresh: Floats,
+    cost: Floats,
+) -> None:
+    """Work out what an object with these keywords adds to each of the four children of table t.
+
+    Fills `place` (of each keyword among the words, -1 for one that is not listed), `fresh` (what H_srq and H_skq of each
+    child gain) and `cost` (the increments).
+    """
+    fresh[:] = 0.0
+    for j in range(len(kw)):
+        low, high = word_off[t], word_off[t + 1]
+        while low < high:
+            half = (low + high) >> 1
+            if word[half] < kw[j]:
+                low = half + 1
+            else:
+                high = half
+        place[j] = -1
+        if low < word_off[t + 1] and word[low] == kw[j]:
+            place[j] = low
+            for c in range(4):
+                if not bits[low] >> c & 1:
+                    fresh[c, 0] += shares[low, 0]
+                    fresh[c, 1] += shares[low, 1]
+    for c in range(4):
+        cost[c] = _increment(held[t, c], fresh[c], objects[t, c], weight[t], lengths[t])
+
+
+@kernel
 def leaf_of_points(
     x: Floats,
     y: Floats,
@@ -104,31 +145,16 @@ def leaf_of_points(
 ) -> Workers:
     """Return the leaf of each object; among children of equal increment, `scattered` chooses."""
     out = np.empty(len(x), np.int32)
-    fresh = np.empty((4, 2))
-    cost = np.empty(4)
+    place, fresh, cost = np.empty(len(kw), np.int64), np.empty((4, 2)), np.empty(4)
     for i in range(len(x)):
         node = 0
+        words = kw[kw_off[i] : kw_off[i + 1]]
         while split[node] != 0:
             if split[node] == 1:
                 node = child[node] + (1 if x[i] >= middle[node, 0] else 0) + (2 if y[i] >= middle[node, 1] else 0)
                 continue
             t = text[node]
-            fresh[:] = 0.0
-            for j in range(kw_off[i], kw_off[i + 1]):
-                low, high = word_off[t], word_off[t + 1]
-                while low < high:
-                    half = (low + high) >> 1
-                    if word[half] < kw[j]:
-                        low = half + 1
-                    else:
-                        high = half
-                if low < word_off[t + 1] and word[low] == kw[j]:
-                    for c in range(4):
-                        if not bits[low] >> c & 1:
-                            fresh[c, 0] += shares[low, 0]
-                            fresh[c, 1] += shares[low, 1]
-            for c in range(4):
-                cost[c] = _increment(held[t, c], fresh[c], objects[t, c], weight[t], lengths[t])
+            _weighed(words, t, word_off, word, shares, bits, held, objects, weight, lengths, place, fresh, cost)
             least = cost.min()
             pick = scattered[i] % np.sum(cost == least)
             for c in range(4):
@@ -137,6 +163,55 @@ def leaf_of_points(
                         node = child[node] + c
                         break
                     pick -= 1
+        out[i] = leaf[node]
+    return out
+
+
+@kernel
+def learned_leaves(
+    x: Floats,
+    y: Floats,
+    kw_off: Offsets,
+    kw: Ints,
+    split: NDArray[np.uint8],
+    child: Workers,
+    middle: Floats,
+    leaf: Workers,
+    text: Workers,
+    word_off: Offsets,
+    word: Ints,
+    shares: Floats,
+    bits: NDArray[np.uint8],
+    held: Floats,
+    objects: Floats,
+    weight: Floats,
+    lengths: Floats,
+) -> Workers:
+    """Return the leaf of each object, in their order; the child that takes one learns its keywords (Section 4.2).
+
+    Writes `bits`, `held` and `objects`. Ties go to the child of fewest objects, as in `split_by_text`.
+    """
+    out = np.empty(len(x), np.int32)
+    place, fresh, cost = np.empty(len(kw), np.int64), np.empty((4, 2)), np.empty(4)
+    for i in range(len(x)):
+        node = 0
+        words = kw[kw_off[i] : kw_off[i + 1]]
+        while split[node] != 0:
+            if split[node] == 1:
+                node = child[node] + (1 if x[i] >= middle[node, 0] else 0) + (2 if y[i] >= middle[node, 1] else 0)
+                continue
+            t = text[node]
+            _weighed(words, t, word_off, word, shares, bits, held, objects, weight, lengths, place, fresh, cost)
+            best = 0
+            for c in range(1, 4):
+                if cost[c] < cost[best] or (cost[c] == cost[best] and objects[t, c] < objects[t, best]):
+                    best = c
+            objects[t, best] += 1.0
+            held[t, best] += fresh[best]
+            for j in range(len(words)):
+                if place[j] >= 0:
+                    bits[place[j]] |= np.uint8(1 << best)
+            node = child[node] + best
         out[i] = leaf[node]
     return out
 

@@ -17,7 +17,9 @@ from topology.wiring import wire
 INDEXES = ("kag", "fast", "gi2", "brute")
 
 
-def planned(objects, queries, kind, *, evaluators=3, routers=2, index="kag", plan=None, inject=(), **settings):
+def planned(
+    objects, queries, kind, *, evaluators=3, routers=2, index="kag", plan=None, inject=(), router=None, **settings
+):
     """Vary the shipped topology whose routers follow a plan that stays."""
     partitioner = {"partitioner": {"kind": kind, "side": settings.pop("side", 16)}} if kind else {}
     tables = {
@@ -27,7 +29,7 @@ def planned(objects, queries, kind, *, evaluators=3, routers=2, index="kag", pla
         },
         "spout": {"objects": {"path": objects}, "queries": {"path": queries}},
         "bolt": {
-            "router": {"parallelism": routers},
+            "router": {"parallelism": routers, **(router or {})},
             "evaluator": {"parallelism": evaluators, "index": index},
             "sink": {"operator": "collect"},
         },
