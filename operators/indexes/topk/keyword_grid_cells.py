@@ -22,7 +22,7 @@ from operators.indexes.topk.keyword_grid_kernels import (
 from operators.indexes.topk.keyword_grid_scan import LEFT
 from streams.kernel import kernel
 
-__all__ = ["cells_around", "cells_beyond"]
+__all__ = ["cells_around", "cells_beyond", "prefetch_around", "prefetch_ring"]
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -30,6 +30,30 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Singles = NDArray[np.float32]
 One = Any  # a request, see `keyword_grid_scan`
+
+#: Postings of a cell that are asked for before it is read.
+_ASKED = 16
+
+
+@kernel
+def prefetch_ring(cell: Int, most: Int, cells: Slots, posts: Singles) -> None:
+    """Ask for the first of a cell's postings; where a ring goes round, the rest is asked for when it is read."""
+    width = posts.shape[1]
+    first = (np.int64(cells[cell, RING]) + cells[cell, FRONT]) * width
+    for line in range(first, first + min(np.int64(cells[cell, LENGTH]), most) * width, 16):
+        prefetch(posts, line)
+
+
+@kernel
+def prefetch_around(start: Int, level: Int, one: One, frame: Floats, cells: Slots, spans: Floats) -> None:
+    """Ask for the cells around a place."""
+    side = np.int64(1) << level
+    u, v = unit_place(one[0], one[1], frame)
+    column = _column(u, spans[start, 0], spans[start + 1, 0], side)
+    row = _column(v, spans[start, 1], spans[start + 1, 1], side)
+    for kind in range(CLASSES - 1, -1, -1):
+        for cy in range(max(row - 1, 0), min(row + 1, side - 1) + 1):
+            prefetch(cells, 4 * (start + SPAN_ROWS + (((np.int64(kind) << level) + cy) << level) + max(column - 1, 0)))
 
 
 @kernel
@@ -75,7 +99,15 @@ def _gap(place: Any, column: Int, side: Int, begin: Any, to_unit: Any) -> Any:
 
 @kernel
 def cells_around(
-    start: Int, level: Int, one: One, frame: Floats, cells: Slots, spans: Floats, chosen: Slots, ends: Ints
+    start: Int,
+    level: Int,
+    one: One,
+    frame: Floats,
+    cells: Slots,
+    spans: Floats,
+    posts: Singles,
+    chosen: Slots,
+    ends: Ints,
 ) -> None:
     """Choose the cells around a place that are not empty, those of the class of the largest norms first.
 
@@ -91,6 +123,7 @@ def cells_around(
             base = start + SPAN_ROWS + (((np.int64(kind) << level) + cy) << level)
             for cell in range(base + max(column - 1, 0), base + min(column + 1, side - 1) + 1):
                 if cells[cell, LENGTH] > 0:
+                    prefetch_ring(cell, _ASKED, cells, posts)
                     chosen[count] = cell
                     count += 1
         ends[kind] = count
@@ -126,7 +159,7 @@ def cells_beyond(
                 if frame[GLOBE] == 0.0 and aside * aside + up * up > near * near:
                     outcome[LEFT] = 1
                     continue
-                prefetch(posts, posts.shape[1] * (np.int64(cells[base + cx, RING]) + cells[base + cx, FRONT]))
+                prefetch_ring(base + cx, _ASKED, cells, posts)
                 chosen[count] = base + cx
                 count += 1
         ends[kind] = count

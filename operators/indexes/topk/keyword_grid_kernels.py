@@ -46,7 +46,7 @@ CLASSES, BELOW_REFERENCE, MOST_LEVELS = 8, 6, 8
 #: Rows of `cells` before the cells of a grid.
 SPAN_ROWS = 2
 #: A word of level 0 has up to so many postings; a cell of a class has about CELL of them.
-SHORT, CELL = 256, 8
+SHORT, CELL = 256, 4
 #: Sizes of rings in `free` begin behind the levels.
 RINGS = MOST_LEVELS + 1
 FREE_SIZE = RINGS + 32

@@ -130,6 +130,10 @@ def scan(
     """
     weight, below, signature, square = factors
     dims, mask, found = here.shape[0], log.shape[0] - 1, np.int64(0)
+    # Unsigned, so that nothing is counted from the end: that costs as much as the test itself.
+    of_weight, of_below = np.uint64(dims + WEIGHT), np.uint64(dims + BELOW)
+    of_signature, of_position = np.uint64(dims + SIGNATURE), np.uint64(dims + POSITION)
+    at_x, at_y, at_z = here[0], here[1], here[dims - 1]
     spare = np.float32(one[2] - limit_of(one[3], one[4], best, outcome) + frame[SLACK])
     for c in range(begin, end):
         cell = np.int64(chosen[c])
@@ -137,16 +141,17 @@ def scan(
         wrap = (np.int64(1) << np.int64(cells[cell, ROOM])) - 1
         outcome[SEEN] += length
         for i in range(length):
-            o = ring + ((front + i) & wrap)
-            reach = weight * posts[o, dims + WEIGHT] + spare
-            reach += below * posts[o, dims + BELOW] if marks[o, dims + SIGNATURE] & signature != 0 else np.float32(0)
-            gap = np.float32(0)
-            for k in range(dims):
-                gap += (posts[o, k] - here[k]) * (posts[o, k] - here[k])
+            o = np.uint64(ring + ((front + i) & wrap))
+            reach = weight * posts[o, of_weight] + spare
+            reach += below * posts[o, of_below] if marks[o, of_signature] & signature != 0 else np.float32(0)
+            across, up = posts[o, np.uint64(0)] - at_x, posts[o, np.uint64(1)] - at_y
+            gap = across * across + up * up
+            if dims > 2:
+                gap += (posts[o, np.uint64(2)] - at_z) * (posts[o, np.uint64(2)] - at_z)
             if not (reach >= 0 and square * gap <= reach * reach):
                 outcome[LEFT] = 1
                 continue
-            at = np.int64(marks[o, dims + POSITION])
+            at = np.int64(marks[o, of_position])
             prefetch(log, at & mask)
             prefetch(log, (at + 8) & mask)
             candidates[found] = at

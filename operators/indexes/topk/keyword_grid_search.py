@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.topk.keyword_grid_cells import cells_around, cells_beyond
+from operators.indexes.core.prefetch import prefetch
+from operators.indexes.topk.keyword_grid_cells import cells_around, cells_beyond, prefetch_around, prefetch_ring
 from operators.indexes.topk.keyword_grid_kernels import (
     BELOW_REFERENCE,
     CLASSES,
@@ -39,6 +40,9 @@ Singles = NDArray[np.float32]
 One = Any  # a request, see `keyword_grid_scan`
 Factors = Any  # of a bound, see `scan`
 
+#: Postings of a list that are asked for before it is read: the machine asks for the rest by itself.
+_ASKED = 32
+
 
 @kernel
 def _grid(
@@ -54,7 +58,7 @@ def _grid(
     for kind in range(CLASSES):
         reaches[kind] = (largest if kind == CLASSES - 1 else min(largest, np.float32(kind + 1) * step)) + spare
     if turn == 0:
-        cells_around(start, level, one, frame, cells, spans, chosen, ends)
+        cells_around(start, level, one, frame, cells, spans, posts, chosen, ends)
     else:
         cells_beyond(start, level, reaches, one, frame, cells, spans, posts, chosen, ends, outcome)
     begin = np.int64(0)
@@ -137,6 +141,34 @@ def _mark(words: Slots, place: Slots, mark: bool) -> Any:
 
 
 @kernel
+def _ask_ahead(
+    r: Int,
+    one: One,
+    off: Slots,
+    words: Slots,
+    frame: Floats,
+    directory: Slots,
+    cells: Slots,
+    spans: Floats,
+    posts: Singles,
+) -> None:
+    """Ask for postings or cells of all words of a request, for the headers of the next one, the directory of the one after."""
+    last = off.shape[0] - 1
+    for j in range(off[min(r + 2, last)], off[min(r + 3, last)]):
+        prefetch(directory, 4 * np.int64(words[j]))
+    for j in range(off[min(r + 1, last)], off[min(r + 2, last)]):
+        if words[j] >= 0:
+            prefetch(cells, 4 * np.int64(directory[words[j], START]))
+    for j in range(off[r + 1] - 1, off[r] - 1, -1):
+        if words[j] >= 0:
+            start, level = np.int64(directory[words[j], START]), np.int64(directory[words[j], LEVEL])
+            if level == 0:
+                prefetch_ring(start, _ASKED, cells, posts)
+            else:
+                prefetch_around(start, level, one, frame, cells, spans)
+
+
+@kernel
 def search(
     begin: Int, asks: Any, words: Slots, here: Singles, held: Int, frame: Floats, logs: Any, grids: Any,
     place: Slots, work: Any, out: Any,
@@ -160,6 +192,7 @@ def search(
         if outcome[TOP] + min(outcome[MOST], held) > out_at.shape[0]:
             return np.int64(r)
         one = (x[r], y[r], alpha[r], bound[r], ratio[r], first[r], stop[r])
+        _ask_ahead(r, one, off, words, frame, directory, cells, spans, posts)
         mine_words = words[off[r] : off[r + 1]]
         bits = _mark(mine_words, place, True)
         _pursue(
