@@ -17,6 +17,8 @@ from adaptive_inputs import random_adaptive_topology, random_injections
 from crashes import saving_topology, written_at_once
 from latest_queries import random_assigning_topology, random_latest_topology, wrong_lines
 from range_inputs import write_inputs, write_lines
+from sstd_inputs import random_sstd_topology
+from topk_inputs import random_feeds_topology
 
 from streams.comparison import compare, explain
 from streams.files.result_files import read_results
@@ -133,7 +135,8 @@ def shipped(name, folder, seed):
     if kind == "topk":
         settings.append(f"topology.window.objects={rng.choice([1, 3, 8, 20, 1000])}")
     if "balancer" in operators:  # plans that change all the time
-        policy = rng.choice(["random", {"knn": "dkm", "topk": "random"}.get(kind, "tornado")])
+        own = "sstd" if operators["evaluator"] == "sstd-evaluator" else kind
+        policy = rng.choice(["random", {"knn": "dkm", "topk": "random", "sstd": "random"}.get(own, "tornado")])
         restless = "seed=1" if policy == "random" else "threshold=1.0"
         settings += [
             f"bolt.balancer.policy={policy}",
@@ -150,7 +153,9 @@ def shipped(name, folder, seed):
 TOPOLOGIES = {
     "adaptive": adaptive,
     "assigning": random_assigning_topology,
+    "feeds": random_feeds_topology,
     "latest": random_latest_topology,
+    "questions": random_sstd_topology,
     "replicated": replicated,
     **{
         path.stem: lambda folder, seed, name=path.name: shipped(name, folder, seed)
@@ -160,13 +165,13 @@ TOPOLOGIES = {
 
 #: Where evaluators have memory, the run goes back more often, and later: lists must have grown before it matters that they
 #: are on their way when it does.
-FAULTY_EPOCHS = {"latest": 20}
-MORE_KILLS = {"latest": 2}
+FAULTY_EPOCHS = {"feeds": 20, "latest": 20, "questions": 20}
+MORE_KILLS = {"feeds": 2, "latest": 2, "questions": 2}
 
 
 #: Those whose evaluators list the latest objects, and all whose results are lists.
 LATEST = ("assigning", "latest")
-LISTS = (*LATEST, *(name for name in TOPOLOGIES if name.startswith(("dkm", "skype", "dskype"))))
+LISTS = (*LATEST, *(name for name in TOPOLOGIES if name.startswith(("dkm", "skype", "dskype", "feeds", "sstd", "questions"))))
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -246,7 +251,7 @@ def most_turns(topology, epochs):
 
 
 #: Components that may have any number of tasks.
-PARALLEL = ("router", "query-router", "evaluator", "merger", "messages", "aggregator")
+PARALLEL = ("router", "query-router", "evaluator", "merger", "terms", "messages", "aggregator")
 
 
 def otherwise_parallel(topology, seed):
@@ -263,19 +268,29 @@ def otherwise_parallel(topology, seed):
     return dataclasses.replace(topology, components=tuple(components))
 
 
-#: Moments that are rare: some seed must meet each of them, or the simulation does not test what it should.
-MOMENTS = (
-    "moment_restored_in_mid_round",
-    "moment_restored_with_results_under_way",
-    "moment_results_after_changes",
-    "moment_ended_while_moving",
-    "moment_divided_in_mid_round",
-)
+#: Moments that are rare: some seed of a topology must meet each of them, or the simulation does not test what it should.
+MOMENTS = {
+    "latest": (
+        "moment_restored_in_mid_round",
+        "moment_restored_with_results_under_way",
+        "moment_results_after_changes",
+        "moment_ended_while_moving",
+        "moment_divided_in_mid_round",
+    ),
+    "feeds": (
+        "moment_restored_in_mid_refill",
+        "moment_threshold_given_up_while_moving",
+        "moment_split_while_refilling",
+    ),
+}
 
 
 def moments_of(outcome):
     """Count the rare moments that a run has met."""
-    return Counter({name: sum(task.get(name, 0) for task in outcome.summary["tasks"]) for name in MOMENTS})
+    met = Counter()
+    for task in outcome.summary["tasks"]:
+        met.update({name: count for name, count in task.items() if name.startswith("moment_")})
+    return met
 
 
 def simulate(folder, name, seed, mode):

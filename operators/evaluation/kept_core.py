@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.evaluation.object_log import ObjectLog
+from operators.evaluation.arrival_log import ArrivalLog
 from operators.indexes import Cost
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, Slots, StandingQueries, registrations, saved_columns
 from operators.indexes.objects.kept_parts import restored, saved
@@ -47,7 +47,7 @@ class KeptCore(StandingQueries):
     def __init__(self, space: Rect, metric: Metric, index: ObjectIndex, kept_ms: int | None) -> None:
         super().__init__(space, metric)
         self._index, self._kept_ms = index, kept_ms
-        self._log = ObjectLog()
+        self._log = ArrivalLog()
         self._cost = Cost()
         self._asked: list[QueryBatch] = []
         self._answered: int | None = None
@@ -175,7 +175,7 @@ class KeptCore(StandingQueries):
             kept = Kept.concat([Kept.empty(), *parts])
             kept = kept.take(np.argsort(kept.seq, kind="stable"))
             objects = saved((), kept, 0, int(kept.seq[-1]) if len(kept) else -1)
-            log = ObjectLog.united([giver["log"] for giver in givers])
+            log = ArrivalLog.united([giver["log"] for giver in givers])
         return {
             **saved_columns(queries),
             "asleep": np.empty(0, np.int64),

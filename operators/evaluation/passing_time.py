@@ -1,4 +1,8 @@
-"""How far time has gone by at an evaluator, where lists change with it: to the last record of a time that is complete."""
+"""How far time has gone by at an evaluator, where lists change with it: to the last record of a time that is complete.
+
+Where messages leave a window because time goes by, between records too, it is the last complete time itself: a subscription that
+ends before the next record ends with the list of that moment.
+"""
 
 import numpy as np
 
@@ -9,9 +13,14 @@ __all__ = ["PassingTime"]
 
 
 class PassingTime:
-    """The times of query operations that are not complete yet; those of objects are known to who sends their lists."""
+    """The times of query operations that are not complete yet; those of objects are known to who sends their lists.
 
-    def __init__(self) -> None:
+    Args:
+        between_records: lists change between records too.
+    """
+
+    def __init__(self, *, between_records: bool = False) -> None:
+        self._between_records = between_records
         self.times: Ints = np.empty(0, np.int64)
 
     def note(self, times: Ints) -> None:
@@ -29,6 +38,6 @@ class PassingTime:
         self.times = self.times[~complete]
         if last is not None:
             moments.append(last)
-        if epoch.final and mark is not None:
+        if mark is not None and (epoch.final or self._between_records):
             moments.append(mark - 1)
         return max(moments, default=None)

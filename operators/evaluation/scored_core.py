@@ -41,7 +41,7 @@ class ScoredCore:
         self.insert, self.set_end, self.remove = table.insert, table.set_end, table.remove
         self.ended, self.hush, self.wake = table.ended, table.hush, table.wake
         self.cost, self.reset_cost, self.weights = table.cost, table.reset_cost, table.weights
-        self.bind = table.bind
+        self.bounds, self.bind = table.bounds, table.bind
 
     @property
     def filed(self) -> int:

@@ -90,14 +90,15 @@ class ScoredEvaluator(Evaluator):
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Take thresholds, then do what every evaluator does; ask for the thresholds of queries that came from others."""
-        for batch in inputs.batches("thresholds"):
-            self._set(batch.column("number"), batch.column("theta"))
+        given_up = [self._set(batch.column("number"), batch.column("theta")) for batch in inputs.batches("thresholds")]
         if moved := inputs.batches("transfer"):
             self._come(QueryBatch.concat(moved).number)
         before = self._plans()
         super().execute_epoch(epoch, inputs, emit)
         if self.prefix and self._plans() != before:
             self._set(*self._left_out)
+        if given_up and len(fallen := np.concatenate(given_up)):
+            self._note_moments(fallen, before)
         if len(unset := self._scored.unset[self._core.holds(self._scored.unset)]) and not epoch.final:
             emit.batch(TupleBatch(UNSET_FIELDS, (unset,)), "unset")
         self._scored.unset = np.empty(0, np.int64)
@@ -116,13 +117,21 @@ class ScoredEvaluator(Evaluator):
         both = (self._context.plan,) if self._schedule is None else (self._schedule.plan, self._schedule.next)
         return [plan for plan in both if plan is not None]
 
-    def _set(self, numbers: Ints, theta: NDArray[np.float64]) -> None:
-        """Give subscriptions that are held new thresholds."""
+    def _note_moments(self, fallen: Ints, before: list[Plan]) -> None:
+        """Count rare moments: stores search in this epoch for subscriptions whose thresholds were given up."""
+        if self._handover is not None and self._handover.concerns(fallen):
+            self._context.count("moment_threshold_given_up_while_moving", 1)
+        if self._schedule is not None and len(self._schedule.plan.unit_worker) > len(before[0].unit_worker):
+            self._context.count("moment_split_while_refilling", 1)
+
+    def _set(self, numbers: Ints, theta: NDArray[np.float64]) -> Ints:
+        """Give subscriptions that are held new thresholds; return those that had one and have none from now on."""
         held = self._core.holds(numbers)
         numbers, theta = numbers[held], theta[held]
         # Of several for one subscription the last counts.
         numbers, last = np.unique(numbers[::-1], return_index=True)
         theta = theta[::-1][last]
+        fallen = numbers[(theta == -np.inf) & (self._scored.bounds(numbers) > -np.inf)]
         if self.prefix and len(numbers):
             here = self._within_prefix(numbers, theta)
             known, kept = self._left_out
@@ -130,6 +139,7 @@ class ScoredEvaluator(Evaluator):
             self._left_out = np.append(known[rest], numbers[~here]), np.append(kept[rest], theta[~here])
             theta = np.where(here, theta, np.inf)
         self._scored.bind(numbers, theta)
+        return fallen
 
     def _within_prefix(self, numbers: Ints, theta: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which subscriptions have a word here, under one of the plans, through which a message can come up to theta."""

@@ -53,7 +53,6 @@ class TopkCore:
         self._until: int | None = None
         self.numbers, self.holds, self.queries = table.numbers, table.holds, table.queries
         self.set_end, self.weights, self.results = table.set_end, table.weights, self._lists.results
-        self.adopt = self._lists.adopt
 
     # --- what comes and goes -----------------------------------------------------------------------------------------
 
@@ -125,6 +124,10 @@ class TopkCore:
         """Answer nothing: no query of this kind has an instant."""
         assert not len(numbers), "a topk query is answered whenever its list changes"
         return RankedBatch.empty()
+
+    def adopt(self, results: RankedBatch) -> None:
+        """Take lists of subscriptions that ended before they were woken here; all others are searched for."""
+        self._lists.adopt(results)
 
     def bounds(self, numbers: Ints) -> Floats:
         """Say nothing: whoever takes a subscription has the window, and so its own thresholds."""

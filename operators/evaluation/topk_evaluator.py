@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from operators.evaluation.evaluator import Evaluator
+from operators.evaluation.passing_time import PassingTime
 from operators.evaluation.topk_core import TopkCore
 from operators.indexes.topk.buffer_rules import BUFFER_RULES, make_buffers
 from operators.indexes.topk.disseminations import DISSEMINATIONS
@@ -23,7 +24,8 @@ class TopkEvaluator(Evaluator):
     """Answers topk queries: the k best messages of the sliding window by distance and text.
 
     Each task keeps the whole window, so all of them must see all objects: any plan will do that gives a subscription one
-    home and sends objects everywhere (hash, location, or none with a broadcast-router).
+    home and sends objects everywhere (hash, location, or none with a broadcast-router). Under a balancer it must do so
+    whatever moves (hash): a task that has given all its places away would see no objects.
 
     Options:
         index: how the subscriptions that a message enters are found; one of `DISSEMINATIONS`.
@@ -59,6 +61,11 @@ class TopkEvaluator(Evaluator):
                 "topk queries are over a sliding window; set topology.window.objects or topology.window.ms",
             )
 
+    def open(self, context: TaskContext) -> None:
+        """Start without queries."""
+        super().open(context)
+        self._time = PassingTime(between_records=context.window is not None and context.window.ms is not None)
+
     def make_core(self, context: TaskContext) -> TopkCore:
         """Return an empty core."""
         plan, window = context.plan, context.window
@@ -67,6 +74,11 @@ class TopkEvaluator(Evaluator):
             raise DeclarationError(
                 f"'{context.component}' keeps the whole window in each task, but a plan of the kind '{plan.kind}' sends it "
                 "some of the objects only; use the partitioner hash or location, or the operators of conf/dskype.toml"
+            )
+        if plan is not None and "replies" in context.targets and not hasattr(plan, "with_moved"):
+            raise DeclarationError(
+                f"'{context.component}' keeps the whole window in each task, but under a plan of the kind '{plan.kind}' a task "
+                "whose places have all moved away is sent no objects; use the partitioner hash, or leave the balancer out"
             )
         words = context.word_statistics
         table = ScoredSubscriptions(self.index, context.space, context.metric, words)

@@ -14,7 +14,7 @@ from streams.batches import OP_UPSERT, ObjectBatch
 from streams.columns import Ids, Ints
 from streams.state import Part
 
-__all__ = ["ObjectLog"]
+__all__ = ["ArrivalLog"]
 
 #: Identifiers of a chunk: one that is full never changes, so checkpoints write it once.
 CHUNK = 1 << 14
@@ -22,7 +22,7 @@ CHUNK = 1 << 14
 _NO_IDS = Ids("int", np.empty(0, np.int64))
 
 
-class ObjectLog:
+class ArrivalLog:
     """Objects by ascending `seq`, and so by ascending time."""
 
     def __init__(self) -> None:
@@ -141,13 +141,13 @@ class ObjectLog:
     @staticmethod
     def united(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return a state with the objects of several."""
-        logs = [ObjectLog() for _ in states]
+        logs = [ArrivalLog() for _ in states]
         for log, state in zip(logs, states, strict=True):
             log.restore(state)
         seq = np.concatenate([np.empty(0, np.int64), *(log.seq for log in logs)])
         ts = np.concatenate([np.empty(0, np.int64), *(log.ts for log in logs)])
         ids = Ids.concat([_NO_IDS, *(log.ids(log.seq) for log in logs)])
         order = np.argsort(seq, kind="stable")
-        whole = ObjectLog()
+        whole = ArrivalLog()
         whole._add(seq[order], ts[order], ids.take(order))
         return whole.snapshot()
