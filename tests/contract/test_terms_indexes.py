@@ -23,13 +23,13 @@ from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect
 from streams.state import pack_state, unpack_state
 
 SPACES = {"euclidean": Rect(0.0, -1.0, 1.0, 3.0), "haversine": Rect(-180.0, -90.0, 180.0, 90.0)}
-EXAMPLES = int(os.environ.get("TERMS_INDEX_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("TERMS_INDEX_EXAMPLES", "25"))
 
 every_index = pytest.mark.parametrize("name", list(TERMS_INDEXES))
 every_metric = pytest.mark.parametrize("metric", list(SPACES))
 
 #: Small structures change shape early: options under which a handful of objects already fills blocks and exceeds candidates.
-EAGER = {"candidates": {"candidates": 3, "sizes": (2, 6, 24)}}
+EAGER = {"candidates": {"candidates": 3, "sizes": (2, 6, 24)}, "groups": {"steps": 2, "index": "brute"}}
 
 #: How late an instant may be asked for, and the longest window.
 LATE, LONGEST = 3, 12

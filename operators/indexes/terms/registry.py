@@ -7,6 +7,7 @@ from typing import Any
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.terms.brute_force import BruteForce
 from operators.indexes.terms.candidates import Candidates
+from operators.indexes.terms.groups import Groups
 from operators.indexes.terms.standing_terms import StandingTerms
 from operators.indexes.terms.term_window import TermWindow
 from operators.indexes.terms.terms_index import CountStructure
@@ -18,6 +19,7 @@ __all__ = ["TERMS_INDEXES", "make_terms_index"]
 #: Name in a declaration -> what makes the structure, given a table, the window and tuning options by keyword.
 TERMS_INDEXES: Mapping[str, Callable[..., CountStructure]] = {
     "candidates": Candidates,
+    "groups": Groups,
     "brute": BruteForce,
 }
 

@@ -96,8 +96,8 @@ class StandingTerms(StandingQueries):
         upto = before - (int(sliding.max()) if len(sliding) else 0)
         first = int(self._window.rows_upto(np.array([upto], np.int64))[0])
         if first > self._window.first:
-            self._window.forget(first)
             self._structure.forget(first)
+            self._window.forget(first)
 
     def answer(self, numbers: Ints, instants: Ints, whole: NDArray[np.bool_] | None = None) -> RankedBatch:
         """Return the counts of queries that are held, each as of an instant, in this order.

@@ -100,7 +100,7 @@ class CountStructure(Protocol):
         """Take in the objects of the window from a row on, none of which it has."""
 
     def forget(self, first: int) -> None:
-        """Take note that rows before this one are not asked for any more."""
+        """Take note that rows before this one are not asked for any more; the window has them for the last time."""
 
     def count(self, asked: Asked) -> Counts:
         """Count."""
