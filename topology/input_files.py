@@ -12,6 +12,7 @@ from streams.files.query_files import read_queries
 from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of
 from topology.declaration import Topology
+from topology.kept_objects import kept_ms_of
 from topology.object_vocabulary import vocabulary_beside
 from topology.validation import make_operator
 from topology.wiring import answers_of
@@ -61,6 +62,7 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
             encoder=Encoder(encoder.vocabulary, remember=limits.words),
             open_queries=OpenQueries(limits.live_queries),
             answers=answers_of(topology) or None,
+            kept_ms=kept_ms_of(topology),
             limits=limits,
         )
 

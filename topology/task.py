@@ -12,6 +12,7 @@ from operators.operator import Arrival, Bolt, Emitter, Epoch, Inputs, Spout, Tas
 from streams.errors import RunError
 from topology.declaration import Topology
 from topology.groupings import Grouping, GroupingContext, make_grouping
+from topology.kept_objects import kept_ms_of
 from topology.messages import Message, Report
 from topology.references import resolve
 from topology.validation import make_operator
@@ -62,8 +63,7 @@ class Task:
 
     def _context(self, topology: Topology, wiring: Wiring) -> TaskContext:
         settings = topology.settings
-        operators = [make_operator(component, topology) for component in topology.components]
-        kept = [operator.kept_ms for operator in operators if getattr(operator, "kept_ms", None) is not None]
+        spouts = [component for component in topology.components if component.kind == "spout"]
         targets: dict[str, list[tuple[str, int]]] = {}
         for edge in wiring.edges_from(self.spec.component):
             targets.setdefault(edge.input.stream, []).append((edge.target, len(wiring.tasks_of(edge.target))))
@@ -80,8 +80,8 @@ class Task:
             epoch_feedback=settings.epoch.feedback,
             vocabulary=settings.vocabulary,
             window=settings.window,
-            kept_ms=max(kept, default=None),
-            dynamic=any(getattr(operator, "dynamic", False) for operator in operators),
+            kept_ms=kept_ms_of(topology),
+            dynamic=any(getattr(make_operator(c, topology), "dynamic", False) for c in spouts),
             limits=settings.limits.reading(),
             answers=wiring.answers,
             injections=topology.injections,

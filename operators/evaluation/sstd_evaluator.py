@@ -47,7 +47,7 @@ class SstdEvaluator(Evaluator):
 
     index: str = "kag"
     nearest: str = "pyramid"
-    objects: str = "brute"
+    objects: str = "segments"
     keep_ms: int = 0
 
     def __post_init__(self) -> None:

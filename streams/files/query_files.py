@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.batches import OP_REGISTER, QUERY_TYPES, QueryBatch, RejectBatch
+from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, QUERY_TYPES, QueryBatch, RejectBatch
 from streams.errors import DeclarationError
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
 from streams.files.objections import Objections
@@ -44,6 +44,7 @@ def read_queries(
     open_queries: OpenQueries,
     metric: Metric = "euclidean",
     answers: Collection[str] | None = None,
+    kept_ms: int | None = None,
     chunk_rows: int = 65_536,
     skip: int = 0,
     watermark: int | None = None,
@@ -60,6 +61,7 @@ def read_queries(
         open_queries: knows the ids that are taken, and learns those of this input; after `skip`, those of then.
         metric: how distances are measured.
         answers: the kinds of query to accept, out of `KINDS`; none: all.
+        kept_ms: how far back the window of a query that is answered at instants may reach; None: as far as it likes.
         chunk_rows: how many records a chunk stands for at most.
         skip: go on after this many records, as a reader does that was restored.
         watermark: the largest `ts` among the records before, for the same reader.
@@ -74,7 +76,7 @@ def read_queries(
         file_kind(path, ("jsonl",))
         check_readable(path)
     rules = QueryRules(space, metric, limits.keywords, limits.id_bytes)
-    return _read(names, rules, encoder, _Gate(open_queries, answers, watermark), chunk_rows, skip, limits)
+    return _read(names, rules, encoder, _Gate(open_queries, answers, kept_ms, watermark), chunk_rows, skip, limits)
 
 
 def _read(
@@ -100,8 +102,11 @@ def _read(
 class _Gate:
     """Lets operations through in order of time, registrations only of free ids, unregistrations only of taken ones."""
 
-    def __init__(self, open_queries: OpenQueries, answers: Collection[str] | None, watermark: int | None) -> None:
+    def __init__(
+        self, open_queries: OpenQueries, answers: Collection[str] | None, kept_ms: int | None, watermark: int | None
+    ) -> None:
         self._open = open_queries
+        self._kept_ms = FOREVER if kept_ms is None else kept_ms
         self._watermark = watermark
         self._answers = sorted(answers) if answers is not None else None
         known = {kind for kinds in KINDS for kind in kinds}
@@ -118,7 +123,8 @@ class _Gate:
             objections.note_row(
                 int(rows[place]), f"{kind} queries are not answered here, only {', '.join(self._answers or ())}"
             )
-        batch = batch if answered.all() else batch.take(np.flatnonzero(answered))
+        reached = self._reached(batch, objections)
+        batch = batch if (answered & reached).all() else batch.take(np.flatnonzero(answered & reached))
         rows = batch.number
         batch = replace(batch, number=rows + first, target=rows + first)
         if len(batch) == 0 or self._admit_all(batch):
@@ -127,6 +133,19 @@ class _Gate:
         accepted = self._admit_each(batch, rows, target, objections)
         batch = replace(batch, target=target)
         return batch if accepted.all() else batch.take(np.flatnonzero(accepted))
+
+    def _reached(self, batch: QueryBatch, objections: Objections) -> NDArray[np.bool_]:
+        """Tell which operations ask for nothing that is older than what is kept; note the others."""
+        endless = batch.window == NO_WINDOW
+        asks = (batch.op == OP_REGISTER) & batch.at_instants & (self._kept_ms < FOREVER)
+        too_far = asks & (endless | (batch.window > self._kept_ms))
+        for place in np.flatnonzero(too_far).tolist():
+            asked = "there is no window" if endless[place] else f"window is {batch.window[place]:,} ms"
+            reason = (
+                f"{asked}, but objects are kept for {self._kept_ms:,} ms; ask for that at most, or keep them longer"
+            )
+            objections.note_row(int(batch.number[place]), reason)
+        return np.asarray(~too_far, np.bool_)
 
     def _admit_all(self, batch: QueryBatch) -> bool:
         """Admit a batch of registrations in order of time and of new ids in one go, or nothing."""

@@ -272,6 +272,18 @@ def test_impossible_query_options_raise(tmp_path):
         read(tmp_path, RANGE, chunk_rows=0)
 
 
+def test_windows_that_reach_further_back_than_objects_are_kept_are_rejected(tmp_path):
+    """A snapshot may look back as far as objects are kept, and no further; one without a window looks at everything."""
+    snapshot = RANGE | {"continuous": False}
+    asked = [snapshot | {"id": "a", "window": 60}, snapshot | {"id": "b", "window": 61}, snapshot | {"id": "c"}, RANGE]
+    chunks = read(tmp_path, *asked, kept_ms=60)
+    assert accepted(chunks).ids.to_list() == ["a", RANGE["id"]]
+    assert rejects(chunks) == [
+        (2, "window is 61 ms, but objects are kept for 60 ms; ask for that at most, or keep them longer"),
+        (3, "there is no window, but objects are kept for 60 ms; ask for that at most, or keep them longer"),
+    ]
+
+
 def test_numbers_and_lines_go_on_over_files(tmp_path):
     """Many files are one stream of operations: numbers go on, lines start again, a long line is rejected."""
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
