@@ -62,20 +62,12 @@ class DskypeStream:
 BURST = 100
 
 
-def _condensed(messages: ObjectBatch) -> ObjectBatch:
-    condense = Injection("condense", at=(0.5, 0.5), strength=0.4)
-    every = np.ones(len(messages), np.bool_)
-    return inject_objects(messages, messages.seq, every, [condense], SPACE, Encoder())[0]
-
-
-def _bursting(messages: ObjectBatch) -> ObjectBatch:
-    """Return messages of which every other one has one more word."""
-    row = np.repeat(np.arange(len(messages)), np.diff(messages.kw_off))
-    more = np.setdiff1d(np.arange(0, len(messages), 2), row[messages.kw == BURST])
-    rows, words = np.append(row, more), np.append(messages.kw, np.full(len(more), BURST))
-    order = np.lexsort((words, rows))
-    off = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(messages)))]).astype(np.int32)
-    return replace(messages, kw_off=off, kw=words[order])
+def _hot(messages: ObjectBatch, stream: DskypeStream) -> ObjectBatch:
+    """Return messages in a hotspot; they keep their places in the input."""
+    burst = Injection("keyword", keyword=f"w{BURST}", share=0.5)
+    hotspot = burst if stream.burst else Injection("condense", at=(0.5, 0.5), strength=0.4)
+    every, encoder = np.ones(len(messages), np.bool_), Encoder(skype_vocabulary(stream.seed))
+    return inject_objects(messages, messages.seq, every, [hotspot], SPACE, encoder, int(messages.seq[0]))[0]
 
 
 @dataclass
@@ -99,9 +91,7 @@ class DskypeSpout(Spout):
         whole = skype_messages(first + stream.epochs * stream.messages, stream.seed)
         if stream.hot >= 0:
             hot = first + stream.hot * stream.messages
-            later = whole.slice(hot, len(whole))
-            later = _bursting(later) if stream.burst else _condensed(later)
-            whole = ObjectBatch.concat([whole.slice(0, hot), later])
+            whole = ObjectBatch.concat([whole.slice(0, hot), _hot(whole.slice(hot, len(whole)), stream)])
         self._messages = whole
         self._subscriptions = skype_subscriptions(stream.subscriptions, stream.seed, k=stream.k)
 

@@ -171,7 +171,10 @@ MORE_KILLS = {"feeds": 2, "latest": 2, "questions": 2}
 
 #: Those whose evaluators list the latest objects, and all whose results are lists.
 LATEST = ("assigning", "latest")
-LISTS = (*LATEST, *(name for name in TOPOLOGIES if name.startswith(("dkm", "skype", "dskype", "feeds", "sstd", "questions"))))
+LISTS = (
+    *LATEST,
+    *(name for name in TOPOLOGIES if name.startswith(("dkm", "skype", "dskype", "feeds", "sstd", "questions"))),
+)
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """How far time has gone by at an evaluator, where lists change with it: to the last record of a time that is complete.
 
-Where messages leave a window because time goes by, between records too, it is the last complete time itself: a subscription that
-ends before the next record ends with the list of that moment.
+Where messages leave a window because time goes by, between records too, it is the last complete time itself: a subscription
+that ends before the next record ends with the list of that moment.
 """
 
 import numpy as np

@@ -239,6 +239,8 @@ class TopkAggregator(Bolt):
         self._late.restore(state["late"])
         self._later, self._awaited = tuple(state["later"]), tuple(state["awaited"])
         self._changed, self._over = state["changed"], state["over"]
+        if len(self._lists.asked):
+            self._context.count("moment_restored_in_mid_refill", 1)
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:

@@ -26,17 +26,18 @@ def test_topology_bears_what_a_seed_does_to_it(tmp_path, name, seed):
     simulate(tmp_path, name, seed, MODES[seed % 2])
 
 
-def test_simulation_meets_the_rare_moments(tmp_path):
-    """Runs of a core with memory that crash in mid-round, adopt results late, end queries on their way, go on otherwise."""
+@pytest.mark.parametrize(("name", "seeds"), [("latest", 24), ("feeds", 16)])
+def test_simulation_meets_the_rare_moments(tmp_path, name, seeds):
+    """Runs that crash in mid-round or mid-refill, adopt results late, end or search on the way, split, go on otherwise."""
     met = Counter()
-    for seed in range(100, 124):
+    for seed in range(100, 100 + seeds):
         folder = tmp_path / str(seed)
         folder.mkdir()
         try:
-            met += moments_of(simulate(folder, "latest", seed, "safety"))
+            met += moments_of(simulate(folder, name, seed, "safety"))
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-    assert not [moment for moment in MOMENTS if not met[moment]], met
+    assert not [moment for moment in MOMENTS[name] if not met[moment]], met
 
 
 @pytest.fixture

@@ -4,39 +4,13 @@ import random
 from itertools import product
 
 import pytest
+from topk_inputs import MECHANISMS, RESTLESS, SQUARE, topk_objects, topk_queries
 
 from operators.indexes.topk.buffer_rules import BUFFER_RULES
 from operators.indexes.topk.disseminations import DISSEMINATIONS
 from operators.indexes.topk.message_indexes import MESSAGE_INDEXES
+from streams.errors import DeclarationError
 from topology.testing import run_for_test
-
-WORDS = ["tea", "rice", "soup", "cake", "wine"]
-SQUARE = "topology.space=[0.0, 0.0, 1.0, 1.0]"
-
-
-def objects(rng, count, last):
-    """Messages on a coarse grid, several of a time, some without a word that anybody wants."""
-    return [
-        {"id": f"o{n}", "ts": ts, "x": rng.randrange(5) / 4, "y": rng.randrange(5) / 4,
-         "keywords": rng.sample([*WORDS, "salt"], rng.randrange(4))}
-        for n, ts in enumerate(sorted(rng.randrange(last) for _ in range(count)))
-    ]  # fmt: skip
-
-
-def queries(rng, count, last):
-    """Subscriptions that come, end by themselves and are unregistered, at any time."""
-    lines = []
-    for n in range(count):
-        ts = rng.choice([0, rng.randrange(last)])
-        line = {"op": "register", "id": f"q{n}", "ts": ts, "type": "topk", "at": [rng.random(), rng.randrange(5) / 4],
-                "k": rng.choice([1, 2, 3, 7]), "alpha": rng.choice([0.0, 1e-9, 0.3, 0.5, 1.0]),
-                "keywords": rng.sample(WORDS, rng.randrange(1, 4))}  # fmt: skip
-        if rng.random() < 0.3:
-            line["ttl"] = rng.randrange(1, last)
-        elif rng.random() < 0.3:
-            lines.append({"op": "unregister", "id": f"q{n}", "ts": rng.randrange(ts + 1, last + 2)})
-        lines.append(line)
-    return sorted(lines, key=lambda line: (line["ts"], line["op"]))
 
 
 def trial(name, seed, settings):
@@ -52,7 +26,12 @@ def trial(name, seed, settings):
         *settings,
     ]
     return run_for_test(
-        name, settings=settings, objects=objects(rng, 60, last), queries=queries(rng, 25, last), seed=seed, delays=True
+        name,
+        settings=settings,
+        objects=topk_objects(rng, 60, last),
+        queries=topk_queries(rng, 25, last),
+        seed=seed,
+        delays=True,
     )
 
 
@@ -68,27 +47,66 @@ def test_skype_is_exact_with_any_parts(index, buffers, messages):
         trial("conf/skype.toml", f"{parts} {seed}", settings).assert_exact()
 
 
-@pytest.mark.parametrize("kind", ["hash", "location", "keyword", "prefix", "spatial-first", "keyword-first"])
+@pytest.mark.parametrize("kind", MECHANISMS)
 def test_dskype_is_exact_with_any_distribution(kind):
     """Any mechanism, while plans change all the time."""
-    settings = [
-        f"topology.partitioner.kind={kind}",
-        "bolt.evaluator.tick.epochs=1",
-        "bolt.evaluator.transfer_queries=4",
-        "bolt.evaluator.parallelism=4",
-        "bolt.balancer.policy=random",
-    ]
+    settings = [f"topology.partitioner.kind={kind}", "bolt.evaluator.parallelism=4", *RESTLESS]
     for seed in range(4):
         lag = f"topology.epoch.feedback={1 + seed % 3}"
         trial("conf/dskype.toml", f"{kind} {seed}", [*settings, lag]).assert_exact()
 
 
+def test_skype_is_exact_while_subscriptions_move():
+    """Whoever takes a subscription has the window, and searches it anew; no list is lost or said twice."""
+    moved = 0
+    for seed in range(6):
+        lag = f"topology.epoch.feedback={1 + seed % 3}"
+        one = trial("conf/skype-balanced.toml", f"moving {seed}", [*RESTLESS, lag, "bolt.evaluator.parallelism=4"])
+        one.assert_exact()
+        moved += sum(task.get("queries_taken", 0) for task in one.summary["tasks"])
+    assert moved > 9
+
+
+def hand_made(name, objects, queries, *settings):
+    """Run a topology over a few records, with an epoch for each message and a window of 10 ms."""
+    settings = [SQUARE, "topology.window.ms=10", "topology.epoch.objects=1", *settings]
+    one = run_for_test(name, settings=settings, objects=objects, queries=queries)
+    one.assert_exact()
+    return [(line["query"], line["ts"], [name for name, _ in line["objects"]]) for line in one.lines()]
+
+
+def message(name, ts, place=0.5):
+    return {"id": name, "ts": ts, "x": place, "y": 0.5, "keywords": ["tea"]}
+
+
+def feed(name, ts, **more):
+    return {"op": "register", "id": name, "ts": ts, "type": "topk", "at": [0.5, 0.5], "k": 1, "alpha": 0.5,
+            "keywords": ["tea"], **more}  # fmt: skip
+
+
+def test_last_list_is_that_of_the_last_moment_between_records():
+    """The only message leaves the window between two records, and the subscription ends before the second."""
+    messages = [message("a", 0), message("without", 5) | {"keywords": []}, message("b", 100)]
+    lines = hand_made("conf/skype.toml", messages, [feed("short", 0, ttl=50)])
+    assert lines == [("short", 4, ["a"]), ("short", 99, [])]
+
+
+def test_message_stores_know_from_queries_too_which_time_is_complete():
+    """A search is answered when the next record is a query operation, long before the next message."""
+    others = [message(f"without {ts}", ts) | {"keywords": []} for ts in (5, 6, 30)]
+    come = [feed("first", 5), feed("second", 9)]
+    lines = hand_made("conf/dskype.toml", [message("a", 0), *others], come, "topology.epoch.feedback=1")
+    assert ("first", 8, ["a"]) in lines, lines
+
+
+def test_skype_does_not_move_where_a_task_may_see_no_objects():
+    """A task whose places have all moved away would have no window; it is refused before anything starts."""
+    with pytest.raises(DeclarationError, match="a task whose places have all moved away is sent no objects"):
+        trial("conf/skype-balanced.toml", "refused", ["topology.partitioner.kind=location"])
+
+
 def test_dskype_asks_for_thresholds_after_a_move():
     """Evaluators that get a subscription from another do not start with nothing, and do not pass everything for ever."""
-    one = trial(
-        "conf/dskype.toml",
-        "asked",
-        ["bolt.balancer.policy=random", "bolt.evaluator.tick.epochs=1", "bolt.evaluator.parallelism=4"],
-    )
+    one = trial("conf/dskype.toml", "asked", ["bolt.evaluator.parallelism=4", *RESTLESS])
     one.assert_exact()
     one.assert_rebalanced()
