@@ -168,13 +168,15 @@ class ObjectFileSpout(_FileSpout):
         return more
 
     def _watermark(self, more: bool, delivered: int, operations: Sequence[int]) -> int:
-        """Return the time before which no object is to come: that of the next one, or at their end that of the operations.
+        """Return the time before which no record is to come: that of the next one, of objects and operations alike.
 
-        At the end of both it is just past the last of either, so that what is due then is answered, and no further:
-        instants of a query without an end would be due for ever.
+        So who reads objects alone agrees with all others on which time is complete: DSkype's message stores do. At the end of
+        both it is just past the last of either, so that what is due then is answered, and no further: instants of a query
+        without an end would be due for ever.
         """
         if more:
-            return int(self._ahead.rows.ts[0]) if len(self._ahead.rows) else self._last
+            coming = int(self._ahead.rows.ts[0]) if len(self._ahead.rows) else self._last
+            return min(coming, delivered + 1)
         return delivered + 1 if delivered < FOREVER else max([self._last, *operations]) + 1
 
     def _reads_on(self) -> bool:
