@@ -16,12 +16,14 @@ import numpy as np
 
 from benchmarks.report import Goal, Options, Report
 from benchmarks.skype_stream import SPACE, skype_messages, skype_subscriptions, skype_vocabulary
+from operators.evaluation.answers import SENT_TOGETHER
 from operators.evaluation.topk_core import TopkCore
 from operators.indexes.topk.buffer_rules import make_buffers
 from operators.indexes.topk.message_indexes import make_message_index
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
 from operators.indexes.topk.window_log import WindowLog
 from streams.batches import ObjectBatch, QueryBatch
+from streams.columns import union_of
 from streams.errors import RunError
 from streams.window import Window
 
@@ -173,8 +175,9 @@ def _step(engine: Engine, batch: ObjectBatch) -> tuple[np.ndarray[Any, np.dtype[
     before = engine.core.searches
     more = engine.core.settle(int(batch.ts[-1]), None)
     moments.append(time.thread_time())
-    changed = np.union1d(found.changed, more.changed)
-    engine.core.results(changed)
+    changed = union_of(found.changed, more.changed)
+    for start in range(0, len(changed), SENT_TOGETHER):
+        engine.core.results(changed[start : start + SENT_TOGETHER])
     moments.append(time.thread_time())
     return np.diff(moments), len(changed), engine.core.searches - before
 

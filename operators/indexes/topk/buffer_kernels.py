@@ -6,7 +6,7 @@ entries     score (float64) and seq (int32, a distance from BASE) in blocks, bes
 free        int64 by class of blocks: the first free one, which has the next in its first `seq`
 oldest, pages   see `expiry_calendar`
 retuned     int32: slots whose threshold has changed, each once
-sizes       int32 rows by k: the capacity of a buffer, what is kept of one that has overflowed, the least room it is given
+sizes       int32 rows by k: the capacity of a buffer, what is kept of one that has overflowed, its room once it has a threshold
 state       int64: see the constants here and in `buffer_blocks`
 """
 
@@ -66,9 +66,9 @@ def _prune(base: Int, length: Int, k: Int, first: Int, skyband: Int, score: Floa
         if age < first:
             continue
         if skyband != 0 and kept >= k:
-            newer = np.int64(0)
+            newer = np.int32(0)
             for other in range(base, base + kept):
-                newer += seq[other] > age
+                newer += np.int32(seq[other] > age)
             if newer >= k:
                 continue
         score[base + kept] = score[e]
@@ -122,7 +122,7 @@ def _make_room(
     heads[slot, LENGTH] = length
     if length <= room - 1 - (room >> 3):
         return length
-    larger = class_of(max(length + 1, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 2)), sizes[k, 2]))
+    larger = class_of(max(length + 1, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 2))))
     if larger == block_class:
         return length
     block = take_block(larger, seq, free, state)
@@ -295,7 +295,8 @@ def _refill(
         length = _prune(0, length, k, state[FIRST], state[SKYBAND], found_score, found_seq)
         fitting = np.int64(0)
         if length > 0:
-            fitting = class_of(max(length, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 3)), sizes[k, 2]))
+            least = np.int64(sizes[k, 2]) if floor[i] > -np.inf else np.int64(0)  # few are all there is to know
+            fitting = class_of(max(length, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 3)), least))
         if fitting != block_class:
             block = take_block(fitting, seq, free, state)
             if block < 0:
@@ -395,8 +396,10 @@ def gather(
     """Copy results, or whole buffers; `off` has their places."""
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
-            prefetch(score, np.int64(heads[slots[i + _AHEAD], START]))
-            prefetch(seq, np.int64(heads[slots[i + _AHEAD], START]))
+            ahead = np.int64(heads[slots[i + _AHEAD], START])
+            for e in range(ahead, ahead + heads[slots[i + _AHEAD], LENGTH], 8):
+                prefetch(score, e)
+                prefetch(seq, e)
         start, length = np.int64(heads[slots[i], START]), np.int64(heads[slots[i], LENGTH])
         if not whole:
             length = min(length, np.int64(heads[slots[i], PACKED]) >> K_SHIFT)

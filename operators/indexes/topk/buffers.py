@@ -107,8 +107,8 @@ class Buffers:
             every = np.arange(int(k.max()) + 1, dtype=np.int32)
             capacity = self._rule.capacity(every)
             # Buffers that are never much larger than k have all of their room at once: blocks of one size leave no gaps.
-            room = np.where(capacity <= TIGHT * every, capacity + 1, 0)
-            self._sizes = np.column_stack([capacity, self._rule.keep(every), room]).astype(np.int32)
+            whole = np.where(capacity <= TIGHT * every, capacity + 1, 0)
+            self._sizes = np.column_stack([capacity, self._rule.keep(every), whole]).astype(np.int32)
         kernels.open_buffers(slots, k, self.theta, self._heads, self._oldest)
         self._open += len(slots)
 

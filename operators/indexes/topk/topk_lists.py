@@ -177,7 +177,8 @@ class TopkLists:
     def results(self, numbers: Ints) -> RankedBatch:
         """Return lists, in this order; those of fresh subscriptions are empty."""
         filled = self._filled(numbers)
-        lists = self._listed(filled, *self._buffers.lists(self._table.slots(filled)))
+        slots = self._table.slots(filled)
+        lists = self._of(filled, self._table.k_of(slots), *self._buffers.lists(slots))
         if len(filled) == len(numbers):
             return lists
         empty = without(numbers[np.isin(numbers, self.fresh)], self.final.number)
@@ -187,10 +188,13 @@ class TopkLists:
         return whole.take(place[np.searchsorted(whole.number[place], numbers)])
 
     def _listed(self, numbers: Ints, off: Ints, seq: Ints, score: Floats) -> RankedBatch:
+        return self._of(numbers, self._k(numbers), off, seq, score)
+
+    def _of(self, numbers: Ints, k: Slots, off: Ints, seq: Ints, score: Floats) -> RankedBatch:
         count = len(numbers)
         return RankedBatch(
             number=numbers, ts=np.zeros(count, np.int64), type=np.full(count, TYPE_TOPK, np.uint8),
-            k=self._k(numbers), instant=np.zeros(count, np.bool_), off=off.astype(np.int32), seq=seq,
+            k=k, instant=np.zeros(count, np.bool_), off=off.astype(np.int32), seq=seq,
             ids=self._log.ids(seq), value=score,
         )  # fmt: skip
 
