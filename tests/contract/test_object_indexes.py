@@ -18,7 +18,8 @@ from streams.geometry import REGION_CIRCLE, REGION_NONE, Rect
 from streams.state import pack_apart, pack_state, unpack_state
 
 #: Sizes at which structures are built, merged and left after a few objects.
-SMALL = {"brute": {}, "segments": {"chunk": 8, "middle": 3, "large": 2}}
+TIERS = {"chunk": 8, "middle": 3, "large": 2}
+SMALL = {"brute": {}, "segments": TIERS, "r-tree": TIERS}
 
 every_index = pytest.mark.parametrize("name", list(OBJECT_INDEXES))
 
@@ -246,6 +247,7 @@ def test_names_and_options_are_checked():
 
 
 @pytest.mark.skipif(CHECKED, reason="is itself run in this way")
+@pytest.mark.timeout(900)  # everything is compiled anew
 def test_kernels_stay_inside_of_their_arrays(tmp_path):
     """Kernels have no bounds checks; once, they run with them."""
     environment = {
@@ -254,6 +256,6 @@ def test_kernels_stay_inside_of_their_arrays(tmp_path):
         "NUMBA_CACHE_DIR": str(tmp_path),
         "OBJECT_INDEX_CHECKED": "1",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", str(Path(__file__))]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-o", "timeout=0", str(Path(__file__))]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -12,19 +12,19 @@ import numpy as np
 from operators.indexes.objects import block_kernels as blocks_of
 from operators.indexes.objects import segment_kernels as segments_of
 from operators.indexes.objects.block_kernels import z_code
-from operators.indexes.objects.probe_kernels import ALL, ANY, EXAMINED, ONE, REGION_SIZE, _fits, lead, order_words
+from operators.indexes.objects.probe_kernels import ALL, ANY, EXAMINED, ONE, REGION_SIZE, fits, lead, order_words
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at, singles_at
 from operators.indexes.objects.segment_kernels import FINEST, fine, signature_bit
 from streams.kernel import kernel
 
-__all__ = ["skq"]
+__all__ = ["offer", "search_open", "skq"]
 
 #: Nodes of so few objects are looked at one by one.
 FEW = 16
 
 
 @kernel
-def _offer(far: Any, ranks: Any, count: Any, k: Any, distance: Any, rank: Any) -> Any:
+def offer(far: Any, ranks: Any, count: Any, k: Any, distance: Any, rank: Any) -> Any:
     """Enter an object into a list of the k nearest; return how many there are."""
     if count == k and (distance > far[k - 1] or (distance == far[k - 1] and rank > ranks[k - 1])):
         return count
@@ -46,7 +46,7 @@ def _measure(at: Any, rank: Any, k: Any, chunks: Any, size: Any, oldest: Any, fa
     dx = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size)[row] - at[0]
     dy = doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)[row] - at[1]
     distance = np.sqrt(dx * dx + dy * dy)
-    return _offer(far, ranks, count, k, distance, rank) if distance <= at[4] else count
+    return offer(far, ranks, count, k, distance, rank) if distance <= at[4] else count
 
 
 @kernel
@@ -103,7 +103,7 @@ def _search_grid(
                     rank = base + records[4 * p + 2]
                     if rank < first or rank >= stop:
                         continue
-                    if mode != ONE and not _fits(rank, records[4 * p + 3], words, leading, mode, chunks, size, oldest):
+                    if mode != ONE and not fits(rank, records[4 * p + 3], words, leading, mode, chunks, size, oldest):
                         continue
                     count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
                     limit = _limit(at, far, count, k)
@@ -182,7 +182,7 @@ def _search_block(
 
 
 @kernel
-def _search_open(
+def search_open(
     open_: Any, newest: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, k: Any, chunks: Any,
     size: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
 ) -> Any:  # fmt: skip
@@ -200,7 +200,7 @@ def _search_open(
         info[EXAMINED] += 1
         if rank < first:
             break
-        if rank < stop and (mode == ONE or _fits(rank, np.int32(-1), words, leading, mode, chunks, size, oldest)):
+        if rank < stop and (mode == ONE or fits(rank, np.int32(-1), words, leading, mode, chunks, size, oldest)):
             count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
     return count
 
@@ -249,7 +249,7 @@ def skq(
                     count = _search_block(
                         blocks[b], block_frames[b], at, first, stop, most, chunks, size, oldest, stack, far, ranks, count, info
                     )  # fmt: skip
-            count = _search_open(
+            count = search_open(
                 open_, newest, at, first, stop, chosen, 0, ONE, most, chunks, size, oldest, far, ranks, count, info
             )
         sparse = _expected(chosen, uses, objects, any_[q]) < 2.0 * most
@@ -262,7 +262,7 @@ def skq(
                         ONE if leading == 0 and mode == ANY else mode, need, most, sparse, chunks, size, oldest, far, ranks,
                         count, info,
                     )  # fmt: skip
-            count = _search_open(
+            count = search_open(
                 open_,
                 newest,
                 at,

@@ -23,8 +23,8 @@ from operators.indexes.objects.segment_kernels import FINEST, fine, grid_of, sig
 from streams.kernel import kernel
 
 __all__ = [
-    "ALL", "ANY", "EXAMINED", "NEEDED", "ONE", "REGION_SIZE", "block_bounds", "encloses", "lead", "order_words", "probe",
-    "probe_open", "read_region", "srq",
+    "ALL", "ANY", "EXAMINED", "NEEDED", "ONE", "REGION_SIZE", "block_bounds", "decided", "encloses", "fits", "inside", "lead",
+    "order_words", "probe", "probe_open", "read_region", "scan_open", "srq",
 ]  # fmt: skip
 
 (
@@ -77,7 +77,7 @@ def _verdict(x: Any, y: Any, region: Any) -> Any:
 
 
 @kernel
-def _inside(x: Any, y: Any, region: Any) -> Any:
+def inside(x: Any, y: Any, region: Any) -> Any:
     """Tell whether a place is inside, by definition."""
     if region[CIRCLE] != 0.0:
         dx, dy = x - region[AT_X], y - region[AT_Y]
@@ -86,7 +86,7 @@ def _inside(x: Any, y: Any, region: Any) -> Any:
 
 
 @kernel
-def _decided(x: Any, y: Any, rank: Any, region: Any, chunks: Any, size: Any, oldest: Any) -> Any:
+def decided(x: Any, y: Any, rank: Any, region: Any, chunks: Any, size: Any, oldest: Any) -> Any:
     """Tell whether the object with a float32 place is inside; `oldest` is the rank where the chunk table begins."""
     verdict = _verdict(x, y, region)
     if verdict < 2:
@@ -94,11 +94,11 @@ def _decided(x: Any, y: Any, rank: Any, region: Any, chunks: Any, size: Any, old
     chunk = (rank - oldest) // size
     row = rank - oldest - chunk * size
     at_x = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size)[row]
-    return _inside(at_x, doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)[row], region)
+    return inside(at_x, doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)[row], region)
 
 
 @kernel
-def _fits(rank: Any, signature: Any, words: Any, leading: Any, mode: Any, chunks: Any, size: Any, oldest: Any) -> Any:
+def fits(rank: Any, signature: Any, words: Any, leading: Any, mode: Any, chunks: Any, size: Any, oldest: Any) -> Any:
     """Tell whether an object that has the leading word has what else it must have."""
     if mode == ANY:
         doubtful = False
@@ -177,9 +177,9 @@ def probe(
                 rank = base + records[4 * q + 2]
                 if rank < first or rank >= stop:
                     continue
-                if part != 1 and not _decided(places[4 * q], places[4 * q + 1], rank, region, chunks, size, oldest):
+                if part != 1 and not decided(places[4 * q], places[4 * q + 1], rank, region, chunks, size, oldest):
                     continue
-                if mode == ONE or _fits(rank, records[4 * q + 3], words, leading, mode, chunks, size, oldest):
+                if mode == ONE or fits(rank, records[4 * q + 3], words, leading, mode, chunks, size, oldest):
                     if not counting:
                         out[found] = rank
                     found += 1
@@ -203,9 +203,9 @@ def probe_open(
         rank = base + row
         if rank < first:
             break
-        if rank >= stop or not _inside(x[row], y[row], region):
+        if rank >= stop or not inside(x[row], y[row], region):
             continue
-        if mode == ONE or _fits(rank, np.int32(-1), words, leading, mode, chunks, size, oldest):
+        if mode == ONE or fits(rank, np.int32(-1), words, leading, mode, chunks, size, oldest):
             if not counting:
                 if found >= out.shape[0]:
                     info[NEEDED] = found + 1
@@ -282,8 +282,7 @@ def encloses(region: Any, frame: Any, level: Any, column: Any, row: Any, cells: 
     if left > bounds[1] or right < bounds[0] or lower > bounds[3] or upper < bounds[2]:
         return 0
     if region[CIRCLE] == 0.0:
-        inside = left > bounds[0] and right < bounds[1] and lower > bounds[2] and upper < bounds[3]
-        return 1 if inside else 2
+        return 1 if left > bounds[0] and right < bounds[1] and lower > bounds[2] and upper < bounds[3] else 2
     last = (np.int64(1) << level) - 1
     if left == 0 or lower == 0 or right == last or upper == last:
         return 2
@@ -344,9 +343,29 @@ def probe_block(
             rank = base + records[4 * p + 2]
             if rank < first or rank >= stop:
                 continue
-            if side == 1 or _decided(places[4 * p], places[4 * p + 1], rank, region, chunks, size, oldest):
+            if side == 1 or decided(places[4 * p], places[4 * p + 1], rank, region, chunks, size, oldest):
                 out[found] = rank
                 found += 1
+    return found
+
+
+@kernel
+def scan_open(
+    base: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, size: Any, oldest: Any, out: Any, found: Any,
+    info: Any,
+) -> Any:  # fmt: skip
+    """Append the ranks of the open chunk's objects inside of a region; return how many there are now, -1 without room."""
+    chunk = (base - oldest) // size
+    begin, end = max(first, base), min(stop, newest)
+    if begin < end and found + end - begin > out.shape[0]:
+        info[NEEDED] = found + end - begin
+        return np.int64(-1)
+    info[EXAMINED] += max(end - begin, 0)
+    x, y = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size), doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)
+    for rank in range(begin, end):
+        if inside(x[rank - base], y[rank - base], region):
+            out[found] = rank
+            found += 1
     return found
 
 
@@ -364,19 +383,7 @@ def _everything(
             )
             if found < 0:
                 return found
-    base = open_[3]
-    chunk = (base - oldest) // size
-    begin, end = max(first, base), min(stop, newest)
-    if begin < end and found + end - begin > out.shape[0]:
-        info[NEEDED] = found + end - begin
-        return np.int64(-1)
-    info[EXAMINED] += max(end - begin, 0)
-    for rank in range(begin, end):
-        x = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size)[rank - base]
-        if _inside(x, doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)[rank - base], region):
-            out[found] = rank
-            found += 1
-    return found
+    return scan_open(open_[3], newest, region, first, stop, chunks, size, oldest, out, found, info)
 
 
 @kernel

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from operators.indexes.core.growth import grown
 from operators.indexes.objects import block_kernels, segment_kernels
 from operators.indexes.objects.object_log import Chunk
+from operators.indexes.objects.word_scratch import WordScratch
 from streams.columns import Ints
 
-__all__ = ["Block", "Scratch", "Segment", "built_segment", "frame_around", "frame_of", "merged_block", "merged_segment"]
+__all__ = ["Block", "Segment", "built_segment", "frame_around", "frame_of", "merged_block", "merged_segment"]
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
@@ -22,28 +23,6 @@ OUTSIDE = 0.005
 SAMPLED = 1024
 #: Postings of one step of work, and objects.
 STEP, STEP_OBJECTS = 1 << 15, 1 << 13
-
-
-class Scratch:
-    """Arrays by word that are 0 between two uses."""
-
-    def __init__(self) -> None:
-        self.counted: Slots = np.zeros(0, np.int32)
-        self.named: Slots = np.zeros(0, np.int32)
-        self.met: Slots = np.empty(0, np.int32)
-        self.place: Ints = np.empty(0, np.int64)
-
-    def reserve(self, words: int) -> None:
-        """Make room for words."""
-        if words >= len(self.met):
-            room = words + words // 2 + 16
-            self.counted, self.named = np.zeros(room, np.int32), np.zeros(room, np.int32)
-            self.met, self.place = np.empty(room, np.int32), np.empty(room, np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in use."""
-        return self.counted.nbytes + self.named.nbytes + self.met.nbytes + self.place.nbytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +120,7 @@ def _steps(low: float, high: float) -> float:
 # --- making -----------------------------------------------------------------------------------------------------------
 
 
-def built_segment(chunk: Chunk, corner: Floats, frame: Floats, scratch: Scratch, words: int) -> Segment:
+def built_segment(chunk: Chunk, corner: Floats, frame: Floats, scratch: WordScratch, words: int) -> Segment:
     """Make a segment of one chunk."""
     postings = len(chunk.words)
     records, starts = np.empty((postings, 4), np.int32), np.empty(postings + 2, np.int32)
@@ -170,7 +149,7 @@ def merged_segment(parts: Sequence[Segment], frame: Floats, words: int) -> Gener
 
 
 def merged_block(
-    chunks: Sequence[Chunk], corner: Floats, frame: Floats, scratch: Scratch, *, headed: bool
+    chunks: Sequence[Chunk], corner: Floats, frame: Floats, scratch: WordScratch, *, headed: bool
 ) -> Generator[int, None, Block]:
     """Make a block of chunks of one size in steps: yield how many words each has read, and return the block."""
     size, count = len(chunks[0].x), len(chunks) * len(chunks[0].x)
@@ -195,7 +174,7 @@ def merged_block(
 
 
 def _heads(
-    level: int, records: Slots, words: Slots, starts: Slots, scratch: Scratch
+    level: int, records: Slots, words: Slots, starts: Slots, scratch: WordScratch
 ) -> Generator[int, None, tuple[Slots, Slots, Slots, Slots]]:
     deepest = max(level - 1, 0)
     most = (deepest + 1) * (len(records) // block_kernels.HEADED) + 1

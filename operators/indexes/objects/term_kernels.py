@@ -20,10 +20,10 @@ from operators.indexes.objects.probe_kernels import (
     NEEDED,
     ONE,
     REGION_SIZE,
-    _decided,
-    _inside,
     block_bounds,
+    decided,
     encloses,
+    inside,
     lead,
     probe,
     probe_open,
@@ -33,7 +33,7 @@ from operators.indexes.objects.raw_arrays import doubles_at, ints_at, singles_at
 from operators.indexes.objects.segment_kernels import FINEST
 from streams.kernel import kernel
 
-__all__ = ["count_ranks", "stq"]
+__all__ = ["count_object", "count_open", "count_ranks", "list_terms", "stq"]
 
 #: Sums of a walk: words met, sum of tails, words of nodes that were looked up and not counted.
 MET, TAIL, SPARED = 0, 1, 2
@@ -42,7 +42,7 @@ A_SEGMENT = 60
 
 
 @kernel
-def _count(words: Any, begin: Any, end: Any, counted: Any, met: Any, sums: Any) -> None:
+def count_words(words: Any, begin: Any, end: Any, counted: Any, met: Any, sums: Any) -> None:
     """Count a run of words."""
     kinds = sums[MET]
     for p in range(begin, end):
@@ -113,26 +113,40 @@ def _walk_block(
                 sums[SPARED] += records[4 * end - 1] - word
             else:
                 info[EXAMINED] += end - begin
-                _count(words, word, records[4 * end - 1], counted, met, sums)
+                count_words(words, word, records[4 * end - 1], counted, met, sums)
             continue
         info[EXAMINED] += end - begin
         for p in range(begin, end):
             rank = base + records[4 * p + 2]
             if (whole or first <= rank < stop) and (
-                side == 1 or _decided(places[4 * p], places[4 * p + 1], rank, region, chunks, size, oldest)
+                side == 1 or decided(places[4 * p], places[4 * p + 1], rank, region, chunks, size, oldest)
             ):
-                _count(words, word, records[4 * p + 3], counted, met, sums)
+                count_words(words, word, records[4 * p + 3], counted, met, sums)
             word = records[4 * p + 3]
 
 
 @kernel
-def _count_object(rank: Any, chunks: Any, size: Any, oldest: Any, counted: Any, met: Any, sums: Any) -> None:
+def count_object(rank: Any, chunks: Any, size: Any, oldest: Any, counted: Any, met: Any, sums: Any) -> None:
     """Count the words of one object."""
     chunk = (rank - oldest) // size
     row = rank - oldest - chunk * size
     off = ints_at(chunks[chunk, blocks_of.CHUNK_OFF], size + 1)
     words = ints_at(chunks[chunk, blocks_of.CHUNK_WORDS], chunks[chunk, blocks_of.CHUNK_WORD_LENGTH])
-    _count(words, off[row], off[row + 1], counted, met, sums)
+    count_words(words, off[row], off[row + 1], counted, met, sums)
+
+
+@kernel
+def count_open(
+    base: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, size: Any, oldest: Any, counted: Any, met: Any,
+    sums: Any, info: Any,
+) -> None:  # fmt: skip
+    """Count the words of the open chunk's objects inside of a region."""
+    chunk = (base - oldest) // size
+    x, y = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size), doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)
+    for rank in range(max(first, base), min(stop, newest)):
+        info[EXAMINED] += 1
+        if inside(x[rank - base], y[rank - base], region):
+            count_object(rank, chunks, size, oldest, counted, met, sums)
 
 
 @kernel
@@ -149,13 +163,7 @@ def _walk(
                 blocks[b], frames[b], region, first, stop, heads, chunks, size, oldest, stack, bounds, counted, named, met,
                 sums, info,
             )  # fmt: skip
-    base = open_[3]
-    chunk = (base - oldest) // size
-    for rank in range(max(first, base), min(stop, newest)):
-        info[EXAMINED] += 1
-        x = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size)[rank - base]
-        if _inside(x, doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)[rank - base], region):
-            _count_object(rank, chunks, size, oldest, counted, met, sums)
+    count_open(open_[3], newest, region, first, stop, chunks, size, oldest, counted, met, sums, info)
 
 
 @kernel
@@ -222,7 +230,7 @@ def _forget(counted: Any, named: Any, met: Any, sums: Any) -> None:
 
 
 @kernel
-def _list_terms(
+def list_terms(
     k: Any, counted: Any, named: Any, met: Any, sums: Any, exact: Any, terms: Any, counts: Any, found: Any, rest: Any, info: Any
 ) -> Any:  # fmt: skip
     """Append the words that reach the kth count, and forget all; return how many are listed now, -1 where there is no room."""
@@ -268,7 +276,7 @@ def stq(
                 _forget(counted, named, met, sums)
                 _walk(store, region, first, stop, False, counted, named, met, sums, info)
                 exact = True
-        found = _list_terms(k[q], counted, named, met, sums, exact, terms, counts, off[q], rest[q : q + 1], info)
+        found = list_terms(k[q], counted, named, met, sums, exact, terms, counts, off[q], rest[q : q + 1], info)
         if found < 0:
             return q
         off[q + 1] = found
@@ -277,17 +285,16 @@ def stq(
 
 @kernel
 def count_ranks(
-    begin: Any, rank_off: Any, ranks: Any, k: Any, store: Any, scratch: Any, off: Any, terms: Any, counts: Any, rest: Any,
-    info: Any,
+    begin: Any, rank_off: Any, ranks: Any, k: Any, chunks: Any, size: Any, oldest: Any, scratch: Any, off: Any, terms: Any,
+    counts: Any, rest: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Count the words of objects that were found for each question; as `stq`."""
-    chunks, size, oldest = store[4], store[5], store[6]
     counted, named, met = scratch
     sums = np.zeros(3, np.int64)
     for q in range(begin, k.shape[0]):
         for i in range(rank_off[q], rank_off[q + 1]):
-            _count_object(ranks[i], chunks, size, oldest, counted, met, sums)
-        found = _list_terms(k[q], counted, named, met, sums, True, terms, counts, off[q], rest[q : q + 1], info)
+            count_object(ranks[i], chunks, size, oldest, counted, met, sums)
+        found = list_terms(k[q], counted, named, met, sums, True, terms, counts, off[q], rest[q : q + 1], info)
         if found < 0:
             return q
         off[q + 1] = found
