@@ -55,6 +55,17 @@ def sstd_queries(rng, count, last, *, forever):
     return sorted(lines, key=lambda line: (line["ts"], line["op"]))
 
 
+def _storage(rng, folder):
+    """Let objects leave memory soon, in every other case: windows then reach into files, of one evaluator or several."""
+    if rng.random() < 0.5:
+        return ()
+    return (
+        f"bolt.evaluator.storage={folder / 'stored'}",
+        f"bolt.evaluator.keep_objects={rng.choice([1, 5])}",
+        f"bolt.evaluator.interval_ms={rng.choice([1, 4, 9])}",
+    )
+
+
 def random_sstd_topology(folder, seed):
     """Draw SSTD with plans that change all the time, and windows that reach across several of them."""
     rng = random.Random(f"sstd {seed}")
@@ -70,6 +81,7 @@ def random_sstd_topology(folder, seed):
         f"bolt.router.parallelism={rng.randrange(1, 4)}",
         f"bolt.evaluator.parallelism={rng.randrange(1, 5)}",
         f"bolt.evaluator.keep_ms={keep}",
+        *_storage(rng, folder),
         f"bolt.evaluator.index={rng.choice(['kag', 'fast'])}",
         f"bolt.evaluator.nearest={rng.choice(['pyramid', 'sea-cnn'])}",
         f"bolt.merger.parallelism={rng.randrange(1, 3)}",

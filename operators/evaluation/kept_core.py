@@ -5,25 +5,23 @@ the objects that came to it; whoever may have objects of a query holds it, and a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from operators.evaluation.arrival_log import ArrivalLog
+from operators.evaluation.kept_objects import KeptObjects
+from operators.evaluation.object_storage import ObjectStorage
 from operators.indexes import Cost
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, Slots, StandingQueries, registrations, saved_columns
 from operators.indexes.objects.kept_parts import restored, saved
-from operators.indexes.objects.object_index import Kept, ObjectIndex, Requests
-from streams.batches import NO_WINDOW, TYPE_KNN, TYPE_RANGE, TYPE_TERMS, ObjectBatch, QueryBatch, RankedBatch
-from streams.columns import Ids, Ints, Offsets
+from operators.indexes.objects.object_index import Kept, ObjectIndex
+from streams.batches import NO_WINDOW, ObjectBatch, QueryBatch, RankedBatch
+from streams.columns import Ints
+from streams.errors import InputError
 from streams.geometry import Metric, Rect
 
 __all__ = ["KeptCore"]
-
-#: A list that is not cut.
-ALL = np.iinfo(np.int32).max
 
 #: Work behind the scenes that an epoch without objects may do, in postings.
 TENDED = 1 << 16
@@ -37,20 +35,33 @@ _BEGINNING = np.iinfo(np.int64).min
 class KeptCore(StandingQueries):
     """Queries, the objects that came here, and the answers that these give.
 
+    Attributes:
+        refusals: why answers were refused since they were last taken from here: stored files that cannot be read.
+
     Args:
         space: where objects are.
         metric: how far things are from each other.
         index: the index of kept objects.
-        kept_ms: objects are kept for so long; None: as long as there are any.
+        keep_ms, keep_objects: what is older, or more, leaves memory; None: nothing does.
+        storage: where it goes; without, it is forgotten.
     """
 
-    def __init__(self, space: Rect, metric: Metric, index: ObjectIndex, kept_ms: int | None) -> None:
+    def __init__(
+        self,
+        space: Rect,
+        metric: Metric,
+        index: ObjectIndex,
+        keep_ms: int | None = None,
+        keep_objects: int | None = None,
+        storage: ObjectStorage | None = None,
+    ) -> None:
         super().__init__(space, metric)
-        self._index, self._kept_ms = index, kept_ms
-        self._log = ArrivalLog()
-        self._cost = Cost()
+        self._here, self._storage = KeptObjects(index), storage
+        self._keep_ms, self._keep_objects = keep_ms, keep_objects
+        self._kept = self._stored_examined = 0
         self._asked: list[QueryBatch] = []
         self._answered: int | None = None
+        self.refusals: list[str] = []
 
     def _file(self, queries: QueryBatch, slots: Slots) -> None:
         """File nothing: queries are looked at when they are due."""
@@ -62,57 +73,62 @@ class KeptCore(StandingQueries):
 
     def keep(self, objects: ObjectBatch) -> None:
         """Take in objects, in the order of the input."""
-        self._log.append(objects)
-        self._index.add(objects)
-        self._cost = replace(self._cost, objects=self._cost.objects + len(objects))
+        self._here.add(objects)
+        self._kept += len(objects)
 
     def forget(self, until: int | None) -> None:
-        """Forget objects that no question can reach any more: what is due before `until` is answered after this.
+        """Let objects leave memory, into the storage where there is one.
 
-        So what was complete the last time counts.
+        What is due before `until` is answered after this, so what was complete the last time counts: no question can reach
+        further back than what is kept since then.
         """
-        if self._answered is not None and self._kept_ms is not None:
-            first = self._log.first_after(self._answered - self._kept_ms)
-            self._log.drop(first)
-            self._index.drop(first)
+        if (oldest := self._oldest()) is not None:
+            first = self._here.log.first_after(oldest - 1)
+            if self._storage is not None and len(self._here) and first > self._here.log.seq[0]:
+                self._storage.store(self._here.before(first))
+            self._here.drop(first)
         self._answered = until
-        self._index.tend(TENDED)
+        self._here.index.tend(TENDED)
+
+    def _oldest(self) -> int | None:
+        """Return the time before which objects leave memory now; in a storage they are together by interval."""
+        if self._answered is None:
+            return None
+        leaving = [] if self._keep_ms is None else [self._answered - self._keep_ms + 1]
+        if self._keep_objects is not None and len(self._here) > self._keep_objects:
+            leaving.append(min(int(self._here.log.ts[-self._keep_objects]), self._answered))
+        if not leaving:
+            return None
+        return (
+            max(leaving)
+            if self._storage is None
+            else max(leaving) // self._storage.interval_ms * self._storage.interval_ms
+        )
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
     def answer(self, numbers: Ints, instants: Ints) -> RankedBatch:
-        """Answer queries from the objects of their windows; of terms all counts are listed, for the merger to add up."""
+        """Answer queries from the objects of their windows: a list from memory, and one from each file that has some.
+
+        Where a file cannot be read, the list is a refusal (k < 0): the merger gives no answer.
+        """
         queries = self.queries(numbers)
         self._remember(queries)
         begin = np.where(queries.window == NO_WINDOW, _BEGINNING, instants - queries.window)
-        first, stop = self._log.ranges(begin, instants)
-        parts = []
-        for kind, ask in ((TYPE_RANGE, self._range), (TYPE_KNN, self._knn), (TYPE_TERMS, self._terms)):
-            rows = np.flatnonzero(queries.type == kind)
-            if len(rows):
-                one = queries.take(rows)
-                parts.append(_lists(one, instants[rows], *ask(one, Requests.of(one, first[rows], stop[rows]))))
-        return RankedBatch.concat(parts)
-
-    def _range(self, queries: QueryBatch, requests: Requests) -> tuple[Ints, Ints, Ids, NDArray[Any], NDArray[Any]]:
-        found = self._index.srq(requests)
-        self._examined(found.examined, len(found.seq))
-        uncut = np.full(len(queries), ALL, np.int32)
-        return found.off, found.seq, self._log.ids(found.seq), np.zeros(len(found.seq)), uncut
-
-    def _knn(self, queries: QueryBatch, requests: Requests) -> tuple[Ints, Ints, Ids, NDArray[Any], NDArray[Any]]:
-        near = self._index.skq(requests)
-        self._examined(near.examined, len(near.seq))
-        return near.off, near.seq, self._log.ids(near.seq), near.distance, queries.k
-
-    def _terms(self, queries: QueryBatch, requests: Requests) -> tuple[Ints, Ints, Ids, NDArray[Any], NDArray[Any]]:
-        counts = self._index.stq(replace(requests, k=np.zeros(len(queries), np.int32)))
-        self._examined(counts.examined, len(counts.term))
-        return counts.off, counts.term, Ids("int", counts.term), counts.count.astype(np.float64), queries.k
-
-    def _examined(self, candidates: int, matches: int) -> None:
-        cost = self._cost
-        self._cost = Cost(cost.objects, cost.candidates + candidates, cost.matches + matches)
+        lists = [self._here.answer(queries, begin, instants)]
+        if self._storage is not None:
+            for file, rows in self._storage.needed(queries, begin, instants):
+                part = queries.take(rows), begin[rows], instants[rows]
+                try:
+                    stored = self._storage.objects(file)
+                except InputError as error:
+                    self.refusals.append(str(error))
+                    lists.append(_refusals(part[0], part[2]))
+                    continue
+                lists.append(stored.answer(*part))
+                self._stored_examined += stored.examined
+                stored.reset()
+        return RankedBatch.concat(lists)
 
     def _remember(self, queries: QueryBatch) -> None:
         self._asked.append(queries)
@@ -125,16 +141,18 @@ class KeptCore(StandingQueries):
 
     def cost(self) -> Cost:
         """Return the counters of work done."""
-        return self._cost
+        return Cost(self._kept, self._here.examined + self._stored_examined, self._here.found)
 
     def reset_cost(self) -> None:
         """Start counting work afresh."""
-        self._cost, self._asked = Cost(), []
+        self._here.reset()
+        self._kept = self._stored_examined = 0
+        self._asked = []
 
     @property
     def nbytes(self) -> int:
         """Bytes of objects and their index."""
-        return self._log.nbytes + self._index.nbytes
+        return self._here.log.nbytes + self._here.index.nbytes
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -143,22 +161,25 @@ class KeptCore(StandingQueries):
         return {
             **saved_columns(self.queries(self.numbers())),
             "asleep": self.asleep(),
-            "cost": np.array([self._cost.objects, self._cost.candidates, self._cost.matches], np.int64),
+            "cost": np.array([self._kept, self._here.examined, self._here.found, self._stored_examined], np.int64),
             "asked": self.asked(),
             "answered": self._answered,
-            "log": self._log.snapshot(),
-            "objects": self._index.snapshot(),
+            "log": self._here.log.snapshot(),
+            "objects": self._here.index.snapshot(),
+            "stored": [] if self._storage is None else self._storage.snapshot(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a snapshot, into an empty core."""
         self.insert(self.saved_queries(state))
         self.hush(np.asarray(state["asleep"]))
-        self._cost = Cost(*np.asarray(state["cost"]).tolist())
+        self._kept, self._here.examined, self._here.found, self._stored_examined = np.asarray(state["cost"]).tolist()
         self._asked = [state["asked"]] if len(state["asked"]) else []
         self._answered = state["answered"]
-        self._log.restore(state["log"])
-        self._index.restore(state["objects"])
+        self._here.log.restore(state["log"])
+        self._here.index.restore(state["objects"])
+        if self._storage is not None:
+            self._storage.restore(state["stored"])
 
     @staticmethod
     def saved_queries(state: Mapping[str, Any]) -> QueryBatch:
@@ -179,20 +200,19 @@ class KeptCore(StandingQueries):
         return {
             **saved_columns(queries),
             "asleep": np.empty(0, np.int64),
-            "cost": np.zeros(3, np.int64),
+            "cost": np.zeros(4, np.int64),
             "asked": QueryBatch.empty(),
             "answered": like["answered"],
             "log": log,
             "objects": objects,
+            "stored": [file for giver in givers for file in giver["stored"]],
         }
 
 
-def _lists(
-    queries: QueryBatch, instants: Ints, off: Ints, item: Ints, ids: Ids, value: NDArray[Any], k: NDArray[Any]
-) -> RankedBatch:
-    count = len(queries)
-    offsets: Offsets = off.astype(np.int32)
+def _refusals(queries: QueryBatch, instants: Ints) -> RankedBatch:
+    """Return lists that say that there is no answer."""
+    none, count = RankedBatch.empty(), len(queries)
     return RankedBatch(
-        number=queries.number, ts=instants, type=queries.type, k=k, instant=np.ones(count, np.bool_), off=offsets,
-        seq=item, ids=ids, value=value,
+        number=queries.number, ts=instants, type=queries.type, k=np.full(count, -1, np.int32),
+        instant=np.ones(count, np.bool_), off=np.zeros(count + 1, np.int32), seq=none.seq, ids=none.ids, value=none.value,
     )  # fmt: skip

@@ -1,24 +1,30 @@
 """The evaluator of SSTD: range, knn and terms queries, continuous and as snapshots, over objects that are kept."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from operators.evaluation.evaluator import Evaluator
 from operators.evaluation.kept_core import KeptCore
 from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.mixed_core import MixedCore
+from operators.evaluation.object_storage import ObjectStorage
 from operators.evaluation.range_core import RangeCore
 from operators.indexes import INDEXES, make_range_index
 from operators.indexes.knn.registry import KNN_INDEXES, make_knn_index
 from operators.indexes.objects.registry import OBJECT_INDEXES, make_object_index
-from operators.operator import TaskContext
+from operators.operator import Emitter, Epoch, Inputs, TaskContext
 from partitioners.grids.fine_grid import DEFAULT_SIDE
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.plan import Plan
 from streams.batches import FOREVER, HitBatch, RankedBatch, batch_fields
 from streams.errors import DeclarationError, did_you_mean
+from streams.reject_reasons import REASON
 
 __all__ = ["SstdEvaluator"]
+
+#: Longer reasons for answers that are not given are cut.
+MAX_REASON = 300
 
 
 @dataclass
@@ -29,7 +35,11 @@ class SstdEvaluator(Evaluator):
         index: which index holds continuous range queries: ``kag``, ``fast``, ``gi2`` or ``brute``.
         nearest: which index holds continuous knn queries; one of `operators.indexes.knn.registry.KNN_INDEXES`.
         objects: which index holds the objects; one of `operators.indexes.objects.registry.OBJECT_INDEXES`.
-        keep_ms: objects are kept for so long, which is how far back windows may reach; 0: as long as the run.
+        keep_ms: objects are kept in memory for so long; 0: as long as the run. Without a storage this is how far back windows
+            may reach.
+        keep_objects: how many objects at most an evaluator keeps in memory; 0: any number. It needs a storage.
+        storage: a folder, or a URL that fsspec knows, for objects that leave memory; none: they are forgotten.
+        interval_ms: how much time the objects of a stored file span.
         transfer_queries: as for every evaluator.
     """
 
@@ -49,6 +59,9 @@ class SstdEvaluator(Evaluator):
     nearest: str = "pyramid"
     objects: str = "segments"
     keep_ms: int = 0
+    keep_objects: int = 0
+    storage: str = ""
+    interval_ms: int = 3_600_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,13 +70,20 @@ class SstdEvaluator(Evaluator):
             if chosen not in known:
                 listed = ", ".join(known)
                 raise DeclarationError(f"{name} = '{chosen}'{did_you_mean(chosen, known)}, expected one of: {listed}")
-        if self.keep_ms < 0:
-            raise DeclarationError(f"keep_ms = {self.keep_ms}, expected milliseconds, or 0 for all objects of the run")
+        for name, least in (("keep_ms", 0), ("keep_objects", 0), ("interval_ms", 1)):
+            if getattr(self, name) < least:
+                raise DeclarationError(f"{name} = {getattr(self, name)}, expected at least {least}", (name,))
+        if self.keep_objects and not self.storage:
+            raise DeclarationError(
+                f"keep_objects = {self.keep_objects}, but there is no storage for objects that leave memory, and nobody could "
+                "say how far back windows may reach; set 'storage' too, or 'keep_ms' instead",
+                ("keep_objects",),
+            )
 
     @property
     def kept_ms(self) -> int:
-        """How far back windows may reach."""
-        return self.keep_ms or FOREVER
+        """How far back windows may reach: what was stored is there for ever."""
+        return FOREVER if self.storage else self.keep_ms or FOREVER
 
     def open(self, context: TaskContext) -> None:
         """Start without queries and objects."""
@@ -71,15 +91,24 @@ class SstdEvaluator(Evaluator):
             raise DeclarationError(problem)
         super().open(context)
 
+    def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
+        """Do what every evaluator does, and say which answers could not be given."""
+        super().execute_epoch(epoch, inputs, emit)
+        for why in self._kept.refusals:
+            self._context.count(f"{REASON}not answered, because {why}"[:MAX_REASON], 1)
+        self._kept.refusals.clear()
+
     def make_core(self, context: TaskContext) -> MixedCore:
         """Return empty indexes."""
         space, metric = context.space, context.metric
         grid = (DEFAULT_SIDE, DEFAULT_SIDE)
-        kept = KeptCore(space, metric, make_object_index(self.objects, space, metric), self.keep_ms or None)
+        index = partial(make_object_index, self.objects, space, metric)
+        storage = ObjectStorage(self.storage, self.interval_ms, space, metric, index) if self.storage else None
+        self._kept = KeptCore(space, metric, index(), self.keep_ms or None, self.keep_objects or None, storage)
         return MixedCore(
             RangeCore(make_range_index(self.index, space, metric, grid)),
             KnnCore(make_knn_index(self.nearest, space, metric)),
-            kept,
+            self._kept,
         )
 
 

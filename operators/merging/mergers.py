@@ -111,6 +111,11 @@ class RankedMerger(Bolt):
         other = np.ones(len(lists), np.bool_)
         other[1:] = (lists.number[1:] != lists.number[:-1]) | (lists.ts[1:] != lists.ts[:-1])
         place = np.cumsum(other) - 1
+        refused = np.unique(place[lists.k < 0])
+        if len(refused):
+            self._context.count("answers_refused", len(refused))
+            lists = lists.take(np.flatnonzero(~np.isin(place, refused)))
+            return self._at_once(lists) if len(lists) else lists
         return self._merged(place, lists, int(place[-1]) + 1)
 
     def _merged(self, place: Ints, lists: RankedBatch, answers: int) -> RankedBatch:
