@@ -4,10 +4,13 @@ import gzip
 import io
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+
+from streams.tokens import tokenise
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -17,6 +20,7 @@ import feed  # noqa: E402
 import hotspot  # noqa: E402
 import make_subscriptions  # noqa: E402
 import nearest  # noqa: E402
+import trends  # noqa: E402
 import word_count  # noqa: E402
 
 
@@ -57,6 +61,25 @@ def test_feed_shows_the_best_of_the_window():
     assert "new" in shown
 
 
+def test_trends_are_what_a_plain_count_finds():
+    """Words are counted every three hours, questions about the last hour are answered once, and both are shown."""
+    answers = trends.main()
+    assert {name: len(found) for name, found in answers.items()} == {
+        one["id"]: 8 if one["type"] == "terms" else 1 for one in trends.QUESTIONS
+    }
+    flights = make_subscriptions.records("flights_one_day.csv.gz")
+    late = [row for row in flights if "departure late DFW" in row["text"] or "departure late DAL" in row["text"]]
+    evening = [row for row in late if "18:00:00" < row["ts"][11:] <= "21:00:00"]
+    words = Counter(word for row in evening for word in set(tokenise(row["text"])))
+    first = sorted(words.items(), key=lambda item: (-item[1], item[0]))[: len(answers["Dallas"][6][1])]
+    assert [(word, round(count)) for word, count in answers["Dallas"][6][1]] == first
+    ((_, found),) = answers["What has left Dallas late?"]
+    assert {str(flight) for flight, _ in found} == {row["id"] for row in evening if row["ts"][11:] > "20:00:00"}
+    console = Console(record=True, width=120, file=io.StringIO())
+    trends.show(answers, console)
+    assert "16:17  moderate shallow earthquake M5.1 - 6km SE of Hualian, Taiwan" in console.export_text()
+
+
 @pytest.mark.ray
 def test_examples_give_the_same_on_ray():
     """One argument runs them on Ray, with the same outcome."""
@@ -64,6 +87,7 @@ def test_examples_give_the_same_on_ray():
     assert word_count.main("ray") == word_count.main()
     assert nearest.main("ray") == nearest.main()
     assert feed.main("ray") == feed.main()
+    assert trends.main("ray") == trends.main()
     assert hotspot.main("ray") == hotspot.main()
 
 
