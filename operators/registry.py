@@ -10,6 +10,7 @@ OPERATORS: dict[str, str] = {
     "plan-router": "operators.routing.plan_router:PlanRouter",
     "knn-evaluator": "operators.evaluation.knn_evaluator:KnnEvaluator",
     "sstd-evaluator": "operators.evaluation.sstd_evaluator:SstdEvaluator",
+    "terms-evaluator": "operators.evaluation.terms_evaluator:TermsEvaluator",
     "topk-evaluator": "operators.evaluation.topk_evaluator:TopkEvaluator",
     "scored-evaluator": "operators.evaluation.scored_evaluator:ScoredEvaluator",
     "message-store": "operators.refilling.message_store:MessageStore",

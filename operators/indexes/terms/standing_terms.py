@@ -119,6 +119,11 @@ class StandingTerms(StandingQueries):
             value=found.count.astype(np.float64),
         )  # fmt: skip
 
+    def windows_of(self, numbers: Ints) -> Ints:
+        """Return how far back queries that are held look."""
+        windows: Ints = self._wanted[self.slots(numbers), 1]
+        return windows
+
     # --- work and state ----------------------------------------------------------------------------------------------
 
     @property
