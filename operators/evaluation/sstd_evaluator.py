@@ -13,6 +13,7 @@ from operators.evaluation.range_core import RangeCore
 from operators.indexes import INDEXES, make_range_index
 from operators.indexes.knn.registry import KNN_INDEXES, make_knn_index
 from operators.indexes.objects.registry import OBJECT_INDEXES, make_object_index
+from operators.needs import EVALUATOR_READS, Need
 from operators.operator import Emitter, Epoch, Inputs, TaskContext
 from partitioners.grids.fine_grid import DEFAULT_SIDE
 from partitioners.plans.grid_plan import GridPlan
@@ -53,6 +54,10 @@ class SstdEvaluator(Evaluator):
         "counts": batch_fields(RankedBatch),
         **Evaluator.exchanged,
     }
+    reads: ClassVar = {
+        **EVALUATOR_READS,
+        "radii": Need(("all",), "some evaluators would look at objects that are too far away", feedback=True),
+    }
     core_class: ClassVar = MixedCore
 
     index: str = "kag"
@@ -92,7 +97,10 @@ class SstdEvaluator(Evaluator):
         super().open(context)
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
-        """Do what every evaluator does, and say which answers could not be given."""
+        """Use the radii of mergers, do what every evaluator does, and say which answers could not be given."""
+        for radii in inputs.batches("radii"):
+            held = self._core.holds(radii.column("number"))
+            self._mixed.bind(radii.column("number")[held], radii.column("bound")[held])
         super().execute_epoch(epoch, inputs, emit)
         for why in self._kept.refusals:
             self._context.count(f"{REASON}not answered, because {why}"[:MAX_REASON], 1)
@@ -105,11 +113,12 @@ class SstdEvaluator(Evaluator):
         index = partial(make_object_index, self.objects, space, metric)
         storage = ObjectStorage(self.storage, self.interval_ms, space, metric, index) if self.storage else None
         self._kept = KeptCore(space, metric, index(), self.keep_ms or None, self.keep_objects or None, storage)
-        return MixedCore(
+        self._mixed = MixedCore(
             RangeCore(make_range_index(self.index, space, metric, grid)),
             KnnCore(make_knn_index(self.nearest, space, metric)),
             self._kept,
         )
+        return self._mixed
 
 
 def _objection(plan: Plan) -> str | None:

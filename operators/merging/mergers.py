@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from operators.evaluation.handover import BOUND_FIELDS
 from operators.merging.fingerprints import Fingerprints
 from operators.merging.keyed_rows import KeyedRows
 from operators.merging.lists import fingerprints, summed, united
 from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
-from streams.batches import TYPE_TERMS, RankedBatch, batch_fields
+from streams.batches import TYPE_KNN, TYPE_TERMS, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ids, Ints, distinct
 from streams.errors import RunError
 from streams.files.prepared import load_vocabulary
@@ -33,11 +34,14 @@ _BY_QUERY = Need(("fields",), "the lists of one query would reach several merger
 class RankedMerger(Bolt):
     """Unites rankings: of standing queries the newest list of each evaluator, of instants those of one epoch.
 
+    Where somebody reads ``radii``, the distance of the kth object of a `knn` query is sent whenever its list has changed:
+    evaluators need not look at what is farther away (SSTD, Section 6.3).
+
     Options:
         first_seen: of equal scores the object that was seen first comes first (dynamic objects), not the newest.
     """
 
-    outputs: ClassVar = {"results": batch_fields(RankedBatch)}
+    outputs: ClassVar = {"results": batch_fields(RankedBatch), "radii": BOUND_FIELDS}
     addressed: ClassVar = frozenset()
     reads: ClassVar = {"rankings": _BY_QUERY}
 
@@ -137,8 +141,14 @@ class RankedMerger(Bolt):
 
     def _send_changed(self, lists: RankedBatch, emit: Emitter) -> None:
         new = self._said.exchange(lists.number, fingerprints(lists))
-        if new.any():
-            emit.batch(lists if new.all() else lists.take(np.flatnonzero(new)), "results")
+        if not new.any():
+            return
+        lists = lists if new.all() else lists.take(np.flatnonzero(new))
+        emit.batch(lists, "results")
+        whole = np.flatnonzero((lists.type == TYPE_KNN) & (np.diff(lists.off) == lists.k))
+        if "radii" in self._context.targets and len(whole):
+            radius = lists.value[lists.off[whole + 1] - 1]
+            emit.batch(TupleBatch(BOUND_FIELDS, (lists.number[whole], radius)), "radii")
 
     _last_ts: int = 0
 
