@@ -18,6 +18,7 @@ from crashes import saving_topology, written_at_once
 from latest_queries import random_assigning_topology, random_latest_topology, wrong_lines
 from range_inputs import write_inputs, write_lines
 from sstd_inputs import random_sstd_topology
+from terms_inputs import random_terms_topology
 from topk_inputs import random_feeds_topology
 
 from streams.comparison import compare, explain
@@ -157,6 +158,7 @@ TOPOLOGIES = {
     "latest": random_latest_topology,
     "questions": random_sstd_topology,
     "replicated": replicated,
+    "terms": random_terms_topology,
     **{
         path.stem: lambda folder, seed, name=path.name: shipped(name, folder, seed)
         for path in sorted(CONF.glob("*.toml"))
@@ -165,15 +167,15 @@ TOPOLOGIES = {
 
 #: Where evaluators have memory, the run goes back more often, and later: lists must have grown before it matters that they
 #: are on their way when it does.
-FAULTY_EPOCHS = {"feeds": 20, "latest": 20, "questions": 20}
-MORE_KILLS = {"feeds": 2, "latest": 2, "questions": 2}
+FAULTY_EPOCHS = {"feeds": 20, "latest": 20, "questions": 20, "terms": 20}
+MORE_KILLS = {"feeds": 2, "latest": 2, "questions": 2, "terms": 2}
 
 
 #: Those whose evaluators list the latest objects, and all whose results are lists.
 LATEST = ("assigning", "latest")
 LISTS = (
     *LATEST,
-    *(name for name in TOPOLOGIES if name.startswith(("dkm", "skype", "dskype", "feeds", "sstd", "questions"))),
+    *(name for name in TOPOLOGIES if name.startswith(("dkm", "skype", "dskype", "feeds", "sstd", "questions", "terms"))),
 )
 
 
