@@ -14,8 +14,8 @@ end; what is read in vain is what wants all of several keywords, which hangs on 
 Trees grow as B-trees do: a full block, or node, is divided by the coordinate in which its places differ most, one that has
 little left is joined with a neighbour. On the globe places are unit vectors, and boxes have three coordinates.
 
-Costs: see `docs/indexes.md`. Memory: a record of 16 bytes (20 on the globe) in blocks that are two thirds full, 4 bytes to
-find it again, and about 4 of boxes for a posting.
+Costs: see `docs/indexes.md`. Memory: a record of 16 bytes (20 on the globe) in blocks that are little more than half full, 4
+bytes to find it again, and about 7 of boxes for a posting.
 """
 
 from typing import Any
