@@ -29,6 +29,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.knn_index",
         "whose k nearest does each object change: the radius pyramid next to the papers' indexes, objects/s",
     ),
+    "object-index": (
+        "benchmarks.object_index",
+        "snapshot queries over kept objects: segments next to the paper's R-tree, microseconds, inserts/s, bytes",
+    ),
     "pipeline": ("benchmarks.pipeline", "raw CSV to a prepared data set and a QT-tree, on Spark: seconds and memory"),
     "range-index": (
         "benchmarks.range_index",
@@ -42,6 +46,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "skype": (
         "benchmarks.skype",
         "the k best of a sliding window: dissemination, buffers and message indexes, ours and the paper's, messages/s",
+    ),
+    "skype-scale": (
+        "benchmarks.skype_scale",
+        "Skype with five million subscriptions and a window of a million on two cores: messages/s, memory",
     ),
     "tornado": ("benchmarks.tornado", "Tornado end to end next to its baselines, local and Ray: objects/s"),
     "transport": (

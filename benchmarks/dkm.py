@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from benchmarks.dkm_stream import DkmStream
 from benchmarks.dkm_topology import ALGORITHMS, Algorithm, dkm_topology, plan_of_start
 from benchmarks.observed import Observed, observed
+from benchmarks.pictures import checked_folder, drawn
 from benchmarks.report import Goal, Options, Report
-from streams.errors import InputError
 
 __all__ = ["run"]
 
@@ -81,8 +81,7 @@ class Measured:
 
 def run(options: Options) -> Report:
     """Measure the paper's figures; with `options.out` (a folder), draw them."""
-    if options.out is not None and not options.out.is_dir():
-        raise InputError(f"--out {options.out}: no such folder; make it first")
+    checked_folder(options.out)
     size = options.queries or (20_000 if options.quick else 100_000)
     changes = max(size // A_CHANGE, 10)
     stream = DkmStream(size, initial=size, stamps=12 if options.quick else 52, changes=changes, seed=options.seed)
@@ -101,7 +100,8 @@ def run(options: Options) -> Report:
             series[title] = _varied(title, key, values, short, folder, figures, rows)
         _lasting(replace(stream, stamps=100 if options.quick else 1000), folder, figures, rows)
         _hotspot(stream, folder, figures, rows)
-    notes = [f"drawn: {path}" for path in _drawn(series, options.out)] if options.out is not None else []
+    pictures = drawn("dkm", "update time (ms)", series, options.out) if options.out is not None else []
+    notes = [f"drawn: {path}" for path in pictures]
     return Report(
         name="dkm",
         data=f"synthetic stream, {size:,} subscriptions with up to 5 words and k to 10, O_init {size:,}, {WORKERS} workers, "
@@ -247,27 +247,3 @@ def _hotspot(stream: DkmStream, folder: Path, figures: dict[str, float], rows: l
         moved = sum(move["queries_moved"] for move in seen.summary["rebalances"])
         figures[f"{name}_moved"] = float(moved)
         rows.append(["hotspot 0.4", f"{moved:,} moved", name, "", "", "", f"{efficiency:.3f}"])
-
-
-def _drawn(series: Mapping[str, Mapping[str, Any]], folder: Path) -> list[Path]:
-    import matplotlib  # needed for pictures only
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    paths = []
-    for title, lines in series.items():
-        figure, axes = pyplot.subplots(figsize=(6, 3.5))
-        for name, values in lines.items():
-            points = values if isinstance(values, list) else list(enumerate(values))
-            axes.plot(
-                [x for x, _ in points], [y for _, y in points], marker="." if len(points) < 20 else "", label=name
-            )
-        axes.set(title=title, xlabel="", ylabel="update time (ms)", yscale="log")
-        axes.legend(fontsize=8)
-        figure.tight_layout()
-        path = folder / f"dkm-{title.split(':')[0].lower().replace(' ', '-')}.png"
-        figure.savefig(path, dpi=120)
-        pyplot.close(figure)
-        paths.append(path)
-    return paths

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.synthetic_stream import VOCABULARY, drawn_subscriptions, synthetic_objects
 from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch
@@ -40,16 +41,31 @@ def skype_messages(count: int, seed: int = 1, block: int = 0) -> ObjectBatch:
     return replace(messages, seq=seq, ts=seq)
 
 
+def _evenly(off: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
+    """Return distinct words for each row, drawn evenly from the vocabulary, ascending."""
+    rows, most = len(off) - 1, int(np.diff(off).max(initial=0))
+    words = np.sort(random.integers(0, VOCABULARY - most, (rows, most)), axis=1) + np.arange(most)
+    # Any of them, so that rows with fewer words have no smaller ones.
+    chosen = np.argsort(random.random((rows, most)), axis=1).argsort(axis=1) < np.diff(off)[:, None]
+    return np.asarray(words[chosen])
+
+
 def skype_subscriptions(
-    count: int, seed: int = 1, *, k: int = K, most_words: int = MOST_WORDS, alpha: float | None = None
-) -> QueryBatch:
-    """Return subscriptions; with `alpha`, all have the same one."""
+    count: int, seed: int = 1, *, k: int = K, most_words: int = MOST_WORDS, alpha: float | None = None, even: bool = False,
+    first: int = 0,
+) -> QueryBatch:  # fmt: skip
+    """Return subscriptions from a number on, at the start of a block; with `alpha`, all have the same one.
+
+    Their words are those of messages, by Zipf's law, or drawn evenly.
+    """
     parts = []
-    for start in range(0, count, BLOCK):
-        size = min(BLOCK, count - start)
+    for start in range(first, first + count, BLOCK):
+        size = min(BLOCK, first + count - start)
         objects = synthetic_objects(size, seed, _DRAWN + start // BLOCK)
         drawn = drawn_subscriptions(objects, size, seed, start, most_words=most_words)
         alphas = np.random.default_rng([seed, start, 8]).random(size) if alpha is None else np.full(size, alpha)
+        if even:
+            drawn = replace(drawn, kw=_evenly(drawn.kw_off, np.random.default_rng([seed, start, 9])))
         parts.append(
             replace(drawn, type=np.full(size, TYPE_TOPK, np.uint8), k=np.full(size, k, np.int32), alpha=alphas)
         )

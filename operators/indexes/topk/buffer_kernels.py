@@ -292,7 +292,7 @@ def _refill(
         cut = np.int64(NO_CUT)
         if length > 0 and found_score[length - 1] == floor[i]:
             cut = found_seq[length - 1]
-        length = _prune(0, length, k, state[FIRST], state[SKYBAND], found_score, found_seq)
+        length = _prune(np.int64(0), length, k, state[FIRST], state[SKYBAND], found_score, found_seq)
         fitting = np.int64(0)
         if length > 0:
             least = np.int64(sizes[k, 2]) if floor[i] > -np.inf else np.int64(0)  # few are all there is to know
