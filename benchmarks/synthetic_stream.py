@@ -28,12 +28,12 @@ VOCABULARY, WORDS, HOT_SPOTS, ELSEWHERE, SIDE = 100_000, 8, 50, 0.1, 0.005
 BLOCK = 500_000
 
 
-def _distinct_words(random: np.random.Generator, count: int, cumulative: Floats) -> Ints:
+def _distinct_words(random: np.random.Generator, count: int, cumulative: Floats, words: int) -> Ints:
     """Return rows of distinct words drawn by Zipf's law, ascending; rows with a word drawn twice are drawn again."""
-    rows = np.empty((count, WORDS), np.int64)
+    rows = np.empty((count, words), np.int64)
     todo = np.arange(count)
     while len(todo):
-        rows[todo] = np.sort(np.searchsorted(cumulative, random.random((len(todo), WORDS))), axis=1)
+        rows[todo] = np.sort(np.searchsorted(cumulative, random.random((len(todo), words))), axis=1)
         todo = todo[(rows[todo, 1:] == rows[todo, :-1]).any(1)]
     return rows
 
@@ -48,18 +48,18 @@ def _places(random: np.random.Generator, count: int, seed: int) -> tuple[Floats,
     return place[:, 0].copy(), place[:, 1].copy()
 
 
-def synthetic_objects(count: int, seed: int, stream: int = 0) -> ObjectBatch:
+def synthetic_objects(count: int, seed: int, stream: int = 0, words: int = WORDS) -> ObjectBatch:
     """Return objects in the unit square, one a millisecond; streams of one seed share their hot spots."""
     random = np.random.default_rng([seed, stream])
     weights = 1.0 / np.arange(1, VOCABULARY + 1)
     cumulative = np.cumsum(weights / weights.sum())
     cumulative[-1] = 1.0
     x, y = _places(random, count, seed)
-    kw = _distinct_words(random, count, cumulative)
+    kw = _distinct_words(random, count, cumulative, words)
     seq = np.arange(count)
     return ObjectBatch(
         seq=seq, ts=seq, x=x, y=y, op=np.full(count, OP_UPSERT, np.uint8),
-        kw_off=np.arange(0, WORDS * count + 1, WORDS, dtype=np.int32), kw=kw.ravel(), ids=Ids("int", seq),
+        kw_off=np.arange(0, words * count + 1, words, dtype=np.int32), kw=kw.ravel(), ids=Ids("int", seq),
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from operators.indexes.objects.term_kernels import count_ranks
 from operators.indexes.objects.word_scratch import WordScratch
 from streams.batches import ObjectBatch
 from streams.columns import Ints, csr_concat, csr_take
-from streams.geometry import EARTH_RADIUS_M, REGION_CIRCLE, REGION_NONE, Metric, Rect, distance, region_bounds
+from streams.geometry import EARTH_RADIUS_M, REGION_CIRCLE, REGION_RECT, Metric, Rect, distance, region_bounds
 
 __all__ = ["KeptIndex", "ObjectStructure"]
 
@@ -28,8 +28,6 @@ Floats = NDArray[np.float64]
 
 #: Postings of waiting work that are done for each posting that comes: merges need about five.
 WORK = 12
-#: The box of a region that is none, and words where there are none.
-_EVERYWHERE, _NO_WORDS = np.array([-np.inf, -np.inf, np.inf, np.inf]), np.empty(0, np.int32)
 #: Half of the way around the earth, and a little.
 FARTHEST_M = 3.15 * EARTH_RADIUS_M
 
@@ -37,8 +35,8 @@ FARTHEST_M = 3.15 * EARTH_RADIUS_M
 class ObjectStructure(Protocol):
     """Finds the objects of a log, in the plane, by rank.
 
-    Questions are tuples of columns: whether the region is a circle, a box around it, its shape, whether any word is enough,
-    offsets and numbers of words, and the ranks between which objects count. A kernel goes on with question `begin`, and
+    Questions are tuples of columns: kind and shape of the region, whether any word is enough, offsets and numbers of words,
+    and the ranks between which objects count. A kernel goes on with question `begin`, and
     returns the first that it has no room to answer; `info` then says how much room it needs, and always what was examined.
     """
 
@@ -113,20 +111,14 @@ class KeptIndex:
 
     def _asks(self, requests: Requests) -> Any:
         """Return what structures are asked: on the globe a circle is the box around it."""
-        region, shape = requests.region, plain(requests.shape, np.float64)
-        box, circle = shape, region == REGION_CIRCLE
-        if circle.any():
+        region, shape = plain(requests.region, np.uint8), plain(requests.shape, np.float64)
+        if self._metric == "haversine" and (circle := region == REGION_CIRCLE).any():
             box = np.column_stack(region_bounds(region, shape, self._space, self._metric))
-        if (region == REGION_NONE).any():
-            box = np.where((region == REGION_NONE)[:, None], _EVERYWHERE, box)
-        if self._metric == "haversine":
-            circle = np.zeros(len(region), np.bool_)
-        words = self._log.words.find(plain(requests.kw, np.int64)) if len(requests.kw) else _NO_WORDS
+            region, shape = np.where(circle, np.uint8(REGION_RECT), region), np.where(circle[:, None], box, shape)
+        words = self._log.words.find(plain(requests.kw, np.int64))
         ranks = self._log.ranks(np.concatenate([requests.first, requests.stop]))
-        return (
-            circle, box, shape, plain(requests.match_any, np.bool_), plain(requests.kw_off, np.int32), words,
-            ranks[: len(requests)], ranks[len(requests) :],
-        )  # fmt: skip
+        any_, kw_off = plain(requests.match_any, np.bool_), plain(requests.kw_off, np.int32)
+        return region, shape, any_, kw_off, words, ranks[: len(requests)], ranks[len(requests) :]
 
     def _range(self, requests: Requests) -> tuple[Ints, Ints, int]:
         """Return ragged rows of ranks, and how many were examined."""
@@ -160,9 +152,9 @@ class KeptIndex:
         """Return what is nearest to places."""
         if self._metric == "haversine":
             return self._nearest_on_globe(requests)
-        k = np.minimum(requests.k, len(self)).astype(np.int32)
+        k = np.clip(requests.k, 0, self._log.newest - self._log.oldest).astype(np.int32)
         off, info = np.zeros(len(requests) + 1, np.int64), np.zeros(2, np.int64)
-        room = int(np.maximum(k, 0).sum())
+        room = int(k.sum(dtype=np.int64))
         ranks, distances = np.empty(room, np.int64), np.empty(room)
         self._structure.skq(self._asks(requests), k, plain(requests.reach, np.float64), off, ranks, distances, info)
         return Nearest(off, self._log.seqs(ranks[: off[-1]]), distances[: off[-1]], int(info[EXAMINED]))

@@ -220,7 +220,7 @@ def skq(
     asks: Any, k: Any, reach: Any, store: Any, uses: Any, objects: Any, off: Any, out: Any, distances: Any, info: Any
 ) -> None:
     """Answer questions; `out` and `distances` have room for k of each, and `off` says where each list begins and ends."""
-    _, _, shape, any_, word_off, words, firsts, stops = asks
+    _, shape, any_, word_off, words, firsts, stops = asks
     segments, segment_frames, blocks, block_frames, chunks, size, oldest, open_, newest, corner, error = store
     at, grids, stack = np.empty(6), np.empty(segments.shape[0], np.int64), np.empty((4 * FINEST, 3), np.int64)
     region = np.zeros(REGION_SIZE)

@@ -20,6 +20,7 @@ from operators.indexes.objects import segment_kernels as segments_of
 from operators.indexes.objects.block_kernels import z_code
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at, longs_at, singles_at
 from operators.indexes.objects.segment_kernels import FINEST, fine, grid_of, signature_bit
+from streams.geometry import REGION_CIRCLE, REGION_NONE
 from streams.kernel import kernel
 
 __all__ = [
@@ -46,17 +47,23 @@ _STARTS, _RECORDS = segments_of.STARTS, segments_of.RECORDS
 
 
 @kernel
-def read_region(circle: Any, box: Any, shape: Any, corner: Any, error: Any, region: Any) -> None:
+def read_region(kind: Any, shape: Any, corner: Any, error: Any, region: Any) -> None:
     """Set up the region of a question; `error` bounds how far float32 places are off."""
+    radius = shape[2] if kind == REGION_CIRCLE else 0.0
     for axis in range(2):
-        region[WEST + axis] = np.float64(np.float32(box[axis] - corner[axis]))
-        region[EAST + axis] = np.float64(np.float32(box[2 + axis] - corner[axis]))
-        region[MIN_X + axis] = box[axis]
-        region[MAX_X + axis] = box[2 + axis]
+        low, high = shape[axis], shape[2 + axis]
+        if kind == REGION_NONE:
+            low, high = -np.inf, np.inf
+        elif kind == REGION_CIRCLE:  # as `region_bounds` widens it
+            half = radius * (1 + 1e-12) + (abs(shape[0]) + abs(shape[1])) * 1e-12
+            low, high = shape[axis] - half, shape[axis] + half
+        region[WEST + axis] = np.float64(np.float32(low - corner[axis]))
+        region[EAST + axis] = np.float64(np.float32(high - corner[axis]))
+        region[MIN_X + axis] = low
+        region[MAX_X + axis] = high
         region[CENTRE_X + axis] = shape[axis] - corner[axis]
         region[AT_X + axis] = shape[axis]
-    region[CIRCLE] = np.float64(circle)
-    radius = shape[2]
+    region[CIRCLE] = 1.0 if kind == REGION_CIRCLE else 0.0
     region[RADIUS] = radius
     doubt = error + (radius + abs(shape[0]) + abs(shape[1])) * 1e-12
     region[INNER] = (radius - doubt) * (radius - doubt) if radius > doubt else -1.0
@@ -389,7 +396,7 @@ def _everything(
 @kernel
 def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: Any) -> Any:
     """Answer questions from `begin` on; return the first that is not answered, for which there is no room."""
-    circle, box, shape, any_, word_off, words, firsts, stops = asks
+    kinds, shape, any_, word_off, words, firsts, stops = asks
     segments, segment_frames, blocks, block_frames, chunks, size, oldest, open_, newest, corner, error = store
     region, grids = np.empty(REGION_SIZE), np.empty(segments.shape[0], np.int64)
     for q in range(begin, firsts.shape[0]):
@@ -401,7 +408,7 @@ def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: 
             off[q + 1] = found
             continue
         chosen = chosen[:count]
-        read_region(circle[q], box[q], shape[q], corner, error, region)
+        read_region(kinds[q], shape[q], corner, error, region)
         if count == 0:
             found = _everything(
                 blocks, block_frames, open_, newest, region, first, stop, chunks, size, oldest, out, found, info

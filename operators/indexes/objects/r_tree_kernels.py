@@ -257,7 +257,7 @@ def _range_tree(
 @kernel
 def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: Any) -> Any:
     """Answer range questions from `begin` on; return the first that is not answered, for which there is no room."""
-    circle, box, shape, any_, word_off, words, firsts, stops = asks
+    kinds, shape, any_, word_off, words, firsts, stops = asks
     trees, chunks, size, oldest, open_, newest = store
     region, stack, hits, corner = np.empty(REGION_SIZE), np.empty(DEEP, np.int64), np.empty(LEAF, np.int32), np.zeros(2)
     for q in range(begin, firsts.shape[0]):
@@ -267,7 +267,7 @@ def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: 
         found, first, stop = off[q], firsts[q], stops[q]
         if count >= 0 and first < stop:
             chosen = chosen[:count]
-            read_region(circle[q], box[q], shape[q], corner, 0.0, region)
+            read_region(kinds[q], shape[q], corner, 0.0, region)
             for t in range(trees.shape[0]):
                 if trees[t, FIRST] < stop and trees[t, STOP] > first and found >= 0:
                     found = _range_tree(
@@ -353,7 +353,7 @@ def _nearest_tree(
 @kernel
 def skq(asks: Any, k: Any, reach: Any, store: Any, uses: Any, off: Any, out: Any, distances: Any, info: Any) -> None:
     """Answer questions for the nearest; `out` and `distances` have room for k of each."""
-    _, _, shape, any_, word_off, words, firsts, stops = asks
+    _, shape, any_, word_off, words, firsts, stops = asks
     trees, chunks, size, oldest, open_, newest = store
     most_nodes = 1
     for t in range(trees.shape[0]):
@@ -439,13 +439,13 @@ def stq(
     begin: Any, asks: Any, k: Any, store: Any, scratch: Any, off: Any, terms: Any, counts: Any, rest: Any, info: Any
 ) -> Any:
     """Answer questions for terms from `begin` on; return the first that is not answered, for which there is no room."""
-    circle, box, shape, _, _, _, firsts, stops = asks
+    kinds, shape, _, _, _, firsts, stops = asks
     trees, chunks, size, oldest, open_, newest = store
     counted, named, met = scratch
     region, stack, corner, sums = np.empty(REGION_SIZE), np.empty(DEEP, np.int64), np.zeros(2), np.zeros(3, np.int64)
     for q in range(begin, firsts.shape[0]):
         first, stop = firsts[q], stops[q]
-        read_region(circle[q], box[q], shape[q], corner, 0.0, region)
+        read_region(kinds[q], shape[q], corner, 0.0, region)
         for t in range(trees.shape[0]):
             if trees[t, FIRST] < stop and trees[t, STOP] > first:
                 _count_tree(trees[t], region, first, stop, chunks, size, oldest, stack, counted, met, sums, info)

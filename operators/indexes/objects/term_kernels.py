@@ -261,13 +261,13 @@ def stq(
 
     `scratch` are the arrays `counted`, `named` and `met`: 0 for every word, before and after, and room for all words.
     """
-    circle, box, shape, _, _, _, firsts, stops = asks
+    kinds, shape, _, _, _, firsts, stops = asks
     segments, corner, error = store[0], store[9], store[10]
     counted, named, met = scratch
     region, sums, grids = np.empty(REGION_SIZE), np.zeros(3, np.int64), np.empty(segments.shape[0], np.int64)
     for q in range(begin, firsts.shape[0]):
         first, stop = firsts[q], stops[q]
-        read_region(circle[q], box[q], shape[q], corner, error, region)
+        read_region(kinds[q], shape[q], corner, error, region)
         _walk(store, region, first, stop, k[q] > 0, counted, named, met, sums, info)
         exact = sums[TAIL] == 0
         if not exact:
