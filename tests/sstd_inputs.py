@@ -84,6 +84,8 @@ def random_sstd_topology(folder, seed):
         *_storage(rng, folder),
         f"bolt.evaluator.index={rng.choice(['kag', 'fast'])}",
         f"bolt.evaluator.nearest={rng.choice(['pyramid', 'sea-cnn'])}",
+        f"bolt.evaluator.objects={rng.choice(['segments', 'r-tree', 'brute'])}",
+        f"bolt.evaluator.terms={rng.choice(['candidates', 'groups', 'objects'])}",
         f"bolt.merger.parallelism={rng.randrange(1, 3)}",
         f"bolt.terms.parallelism={rng.randrange(1, 3)}",
         "bolt.balancer.policy=random",

@@ -1,7 +1,8 @@
 """The core of SSTD's workers: queries of six kinds, each held by the part that answers it (Section 6).
 
 Continuous `range` queries report matches, continuous `knn` queries have lists that live, and everything that is answered at
-instants (snapshots, continuous `terms` queries) is answered from the objects that are kept.
+instants (snapshots, continuous `terms` queries) is answered from the objects that are kept. Continuous `terms` queries
+whose window fits may be counted by an index of their own, which remembers what it counted at the last slide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from operators.evaluation.core import Found
 from operators.evaluation.kept_core import KeptCore
 from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.range_core import RangeCore
+from operators.evaluation.terms_core import TermsCore
 from operators.indexes import Cost, Load
 from partitioners.columns import Floats
 from streams.batches import TYPE_KNN, ObjectBatch, QueryBatch, RankedBatch
@@ -25,21 +27,31 @@ _NONE: Ints = np.empty(0, np.int64)
 
 
 class MixedCore:
-    """Three cores as one: a query is where its kind belongs."""
+    """Three or four cores as one: a query is where its kind belongs.
+
+    Args:
+        matching, nearest, kept: of continuous range queries, continuous knn queries, and those that are answered from objects.
+        terms: of continuous terms queries; None: these are answered from objects too.
+        terms_ms: the longest window that `terms` looks back.
+    """
 
     remembers: ClassVar = True
     ordered: ClassVar = True
     counts_by_place: ClassVar = False
     weighs_queries: ClassVar = False
 
-    def __init__(self, matching: RangeCore, nearest: KnnCore, kept: KeptCore) -> None:
-        self._matching, self._nearest, self._kept = matching, nearest, kept
-        self._parts: tuple[Any, ...] = (matching, nearest, kept)
-        self.answer, self.asked, self.keep = kept.answer, kept.asked, kept.keep
+    def __init__(
+        self, matching: RangeCore, nearest: KnnCore, kept: KeptCore, terms: TermsCore | None = None, terms_ms: int = 0
+    ) -> None:
+        self._matching, self._nearest, self._kept, self._terms = matching, nearest, kept, terms
+        self._parts: tuple[Any, ...] = (matching, nearest, kept) if terms is None else (matching, nearest, kept, terms)
+        self._terms_ms = 0 if terms is None else terms_ms
+        self.asked = kept.asked
 
     def _split(self, queries: QueryBatch) -> list[tuple[Any, Ints]]:
         """Return the parts, and which rows belong to each."""
-        return [(part, np.flatnonzero(_part_of(queries) == place)) for place, part in enumerate(self._parts)]
+        places = _part_of(queries, self._terms_ms)
+        return [(part, np.flatnonzero(places == place)) for place, part in enumerate(self._parts)]
 
     # --- queries -----------------------------------------------------------------------------------------------------
 
@@ -54,7 +66,7 @@ class MixedCore:
 
     def touching(self, boxes: Floats) -> Ints:
         """Return the range queries that touch some boxes, and all others."""
-        others = (self._nearest.numbers(), self._kept.numbers())
+        others = [part.numbers() for part in self._parts[1:]]
         return np.sort(np.concatenate([self._matching.touching(boxes), *others]))
 
     def queries(self, numbers: Ints) -> QueryBatch:
@@ -99,10 +111,28 @@ class MixedCore:
         """Return the matches, and the lists that have changed."""
         return Found(self._matching.take(objects).matches, self._nearest.take(objects).changed)
 
-    def settle(self, _now: int, until: int | None) -> Found:
+    def keep(self, objects: ObjectBatch) -> None:
+        """Take in the objects of an epoch, in the order of the input."""
+        self._kept.keep(objects)
+        if self._terms is not None:
+            self._terms.keep(objects)
+
+    def settle(self, now: int, until: int | None) -> Found:
         """Let time go by: objects that nobody can ask for any more are forgotten."""
         self._kept.forget(until)
-        return Found()
+        return Found() if self._terms is None else self._terms.settle(now, until)
+
+    def answer(self, numbers: Ints, instants: Ints) -> RankedBatch:
+        """Answer queries as of instants that have passed."""
+        if self._terms is None:
+            return self._kept.answer(numbers, instants)
+        counted = self._terms.holds(numbers)
+        return RankedBatch.concat(
+            [
+                self._kept.answer(numbers[~counted], instants[~counted]),
+                self._terms.answer(numbers[counted], instants[counted]),
+            ]
+        )
 
     def results(self, numbers: Ints) -> RankedBatch:
         """Return the lists of those of these queries that have any."""
@@ -148,17 +178,19 @@ class MixedCore:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the states of all parts."""
-        return {name: part.snapshot() for name, part in zip(_NAMES, self._parts, strict=True)}
+        parts = {name: part.snapshot() for name, part in zip(_NAMES, self._parts, strict=False)}
+        return {**parts, "terms_ms": self._terms_ms}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a snapshot."""
-        for name, part in zip(_NAMES, self._parts, strict=True):
+        for name, part in zip(_NAMES, self._parts, strict=False):
             part.restore(state[name])
 
     @staticmethod
     def saved_queries(state: Mapping[str, Any]) -> QueryBatch:
         """Return the queries of a snapshot."""
-        return QueryBatch.concat([kind.saved_queries(state[name]) for name, kind in zip(_NAMES, _KINDS, strict=True)])
+        kinds = [kind.saved_queries(state[name]) for name, kind in _KINDS.items() if name in state]
+        return QueryBatch.concat([QueryBatch.empty(), *kinds])
 
     @staticmethod
     def saved_results(state: Mapping[str, Any]) -> RankedBatch:
@@ -168,25 +200,33 @@ class MixedCore:
     @staticmethod
     def divided(like: Mapping[str, Any], queries: QueryBatch, results: RankedBatch) -> dict[str, Any]:
         """Return a snapshot with these queries and lists, and with the objects of another."""
-        matching, nearest, kept = (queries.take(np.flatnonzero(_part_of(queries) == place)) for place in range(3))
-        return {
+        places = _part_of(queries, like["terms_ms"])
+        matching, nearest, kept, terms = (queries.take(np.flatnonzero(places == place)) for place in range(4))
+        divided = {
             "matching": RangeCore.divided(like["matching"], matching, results),
             "nearest": KnnCore.divided(like["nearest"], nearest, results),
             "kept": KeptCore.divided(like["kept"], kept, [like["kept"]]),
+            "terms_ms": like["terms_ms"],
         }
+        return divided | ({"terms": TermsCore.divided(like["terms"], terms, results)} if "terms" in like else {})
 
     @staticmethod
     def with_objects(state: Mapping[str, Any], givers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return a snapshot with the objects of others in place of its own."""
         queries = KeptCore.saved_queries(state["kept"])
         kept = KeptCore.divided(state["kept"], queries, [giver["kept"] for giver in givers])
-        return {**state, "kept": kept}
+        if "terms" not in state:
+            return {**state, "kept": kept}
+        terms = TermsCore.with_objects(state["terms"], [giver["terms"] for giver in givers])
+        return {**state, "kept": kept, "terms": terms}
 
 
-_NAMES = ("matching", "nearest", "kept")
-_KINDS: tuple[Any, ...] = (RangeCore, KnnCore, KeptCore)
+#: The parts by their names in states.
+_KINDS: Mapping[str, Any] = {"matching": RangeCore, "nearest": KnnCore, "kept": KeptCore, "terms": TermsCore}
+_NAMES = tuple(_KINDS)
 
 
-def _part_of(queries: QueryBatch) -> NDArray[np.int64]:
+def _part_of(queries: QueryBatch, terms_ms: int) -> NDArray[np.int64]:
     """Return the place of each query's part."""
-    return np.where(queries.at_instants, 2, np.where(queries.type == TYPE_KNN, 1, 0))
+    counted = queries.continuous & (queries.window <= terms_ms)
+    return np.where(queries.at_instants, np.where(counted, 3, 2), np.where(queries.type == TYPE_KNN, 1, 0))

@@ -1,28 +1,39 @@
 """The evaluator of SSTD: range, knn and terms queries, continuous and as snapshots, over objects that are kept."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
+
+from operators.balancing.orders import PlanSchedule
+from operators.evaluation.completeness import Completeness
 from operators.evaluation.evaluator import Evaluator
+from operators.evaluation.handover import Handover
 from operators.evaluation.kept_core import KeptCore
 from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.mixed_core import MixedCore
 from operators.evaluation.object_storage import ObjectStorage
 from operators.evaluation.range_core import RangeCore
+from operators.evaluation.terms_core import TermsCore
 from operators.indexes import INDEXES, make_range_index
 from operators.indexes.knn.registry import KNN_INDEXES, make_knn_index
 from operators.indexes.objects.registry import OBJECT_INDEXES, make_object_index
+from operators.indexes.terms.registry import TERMS_INDEXES, make_terms_index
 from operators.needs import EVALUATOR_READS, Need
-from operators.operator import Emitter, Epoch, Inputs, TaskContext
+from operators.operator import Emitter, Epoch, Inputs, State, TaskContext
 from partitioners.grids.fine_grid import DEFAULT_SIDE
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.plan import Plan
-from streams.batches import FOREVER, HitBatch, RankedBatch, batch_fields
+from streams.batches import FOREVER, HitBatch, QueryBatch, RankedBatch, batch_fields
 from streams.errors import DeclarationError, did_you_mean
 from streams.reject_reasons import REASON
 
 __all__ = ["SstdEvaluator"]
+
+#: Continuous terms queries are answered as snapshots are.
+FROM_OBJECTS = "objects"
 
 #: Longer reasons for answers that are not given are cut.
 MAX_REASON = 300
@@ -36,6 +47,8 @@ class SstdEvaluator(Evaluator):
         index: which index holds continuous range queries: ``kag``, ``fast``, ``gi2`` or ``brute``.
         nearest: which index holds continuous knn queries; one of `operators.indexes.knn.registry.KNN_INDEXES`.
         objects: which index holds the objects; one of `operators.indexes.objects.registry.OBJECT_INDEXES`.
+        terms: which index counts for continuous terms queries; one of `operators.indexes.terms.registry.TERMS_INDEXES`, or
+            ``objects``: none of its own. It has those whose window is within `keep_ms`.
         keep_ms: objects are kept in memory for so long; 0: as long as the run. Without a storage this is how far back windows
             may reach.
         keep_objects: how many objects at most an evaluator keeps in memory; 0: any number. It needs a storage.
@@ -63,6 +76,7 @@ class SstdEvaluator(Evaluator):
     index: str = "kag"
     nearest: str = "pyramid"
     objects: str = "segments"
+    terms: str = "candidates"
     keep_ms: int = 0
     keep_objects: int = 0
     storage: str = ""
@@ -70,7 +84,13 @@ class SstdEvaluator(Evaluator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, known in (("index", INDEXES), ("nearest", KNN_INDEXES), ("objects", OBJECT_INDEXES)):
+        indexes: tuple[tuple[str, Collection[str]], ...] = (
+            ("index", INDEXES),
+            ("nearest", KNN_INDEXES),
+            ("objects", OBJECT_INDEXES),
+            ("terms", (*TERMS_INDEXES, FROM_OBJECTS)),
+        )
+        for name, known in indexes:
             chosen = getattr(self, name)
             if chosen not in known:
                 listed = ", ".join(known)
@@ -95,6 +115,28 @@ class SstdEvaluator(Evaluator):
         if context.plan is not None and (problem := _objection(context.plan)) is not None:
             raise DeclarationError(problem)
         super().open(context)
+        schedule = self._schedule
+        if schedule is None and context.plan is not None:
+            schedule = PlanSchedule(context.plan, context.window, context.kept_ms)
+        self._completeness = None
+        if self._terms is not None:
+            self._completeness = Completeness(self._terms, context.index, context.metric, schedule)
+
+    def _note(self, new: QueryBatch) -> None:
+        super()._note(new)
+        if self._completeness is not None and self._terms is not None:
+            self._completeness.register(new.take(np.flatnonzero(self._terms.holds(new.number))))
+
+    def _switch(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:
+        super()._switch(handover, epoch, emit)
+        if self._completeness is not None:
+            self._completeness.look_again(self._watermark or 0)
+
+    def restore(self, state: State) -> None:
+        """Take over a snapshot; where it was divided anew, older objects may be anywhere."""
+        super().restore(state)
+        if self._completeness is not None and "divided_in_mid_round" in state and self._watermark is not None:
+            self._completeness.look_again(self._watermark)
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Use the radii of mergers, do what every evaluator does, and say which answers could not be given."""
@@ -113,12 +155,22 @@ class SstdEvaluator(Evaluator):
         index = partial(make_object_index, self.objects, space, metric)
         storage = ObjectStorage(self.storage, self.interval_ms, space, metric, index) if self.storage else None
         self._kept = KeptCore(space, metric, index(), self.keep_ms or None, self.keep_objects or None, storage)
+        self._terms = self._make_terms(context)
         self._mixed = MixedCore(
             RangeCore(make_range_index(self.index, space, metric, grid)),
             KnnCore(make_knn_index(self.nearest, space, metric)),
             self._kept,
+            self._terms,
+            self.keep_ms or FOREVER,
         )
         return self._mixed
+
+    def _make_terms(self, context: TaskContext) -> TermsCore | None:
+        """Return what counts for continuous terms queries: it has all objects in memory, as long as windows reach."""
+        if self.terms == FROM_OBJECTS or (self.storage and not self.keep_ms):
+            return None
+        name = f"terms-{context.index}-of-{context.parallelism}"
+        return TermsCore(make_terms_index(self.terms, context.space, context.metric, name), self.keep_ms or None)
 
 
 def _objection(plan: Plan) -> str | None:

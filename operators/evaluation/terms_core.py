@@ -11,19 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.evaluation.completeness import NEVER_ALL
 from operators.evaluation.core import Found
 from operators.indexes import Load
 from operators.indexes.core.growth import grown
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from operators.indexes.terms.standing_terms import StandingTerms
 from operators.indexes.terms.term_window import TermWindow
-from streams.batches import FOREVER, ObjectBatch, QueryBatch, RankedBatch
+from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 
-__all__ = ["NEVER_ALL", "TermsCore"]
-
-#: Since when all objects of a query come here, where some of them go elsewhere.
-NEVER_ALL = FOREVER
+__all__ = ["TermsCore"]
 
 _NONE: Ints = np.empty(0, np.int64)
 

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.balancing.orders import PlanSchedule
+from operators.evaluation.completeness import Completeness
 from operators.evaluation.evaluator import Evaluator
 from operators.evaluation.handover import Handover
-from operators.evaluation.terms_core import NEVER_ALL, TermsCore
+from operators.evaluation.terms_core import TermsCore
 from operators.indexes.terms.registry import TERMS_INDEXES, make_terms_index
 from operators.operator import Emitter, Epoch, State, TaskContext
 from operators.redistribution import Division
@@ -18,13 +19,9 @@ from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.meeting import route_queries
 from partitioners.plans.plan import Plan
 from streams.batches import FOREVER, QueryBatch, RankedBatch, batch_fields
-from streams.columns import Ints
 from streams.errors import DeclarationError, did_you_mean
 
 __all__ = ["TermsEvaluator"]
-
-#: All objects of a query have come here since the beginning.
-_ALWAYS = -FOREVER
 
 
 @dataclass
@@ -69,6 +66,7 @@ class TermsEvaluator(Evaluator):
         self._routing = self._schedule
         if self._routing is None and context.plan is not None:
             self._routing = PlanSchedule(context.plan, context.window, context.kept_ms)
+        self._completeness = Completeness(self._terms, context.index, context.metric, self._routing)
         if context.plan is not None and context.plan.kind == "hash":
             self._terms.speaks = self._spoken_for
 
@@ -83,33 +81,15 @@ class TermsEvaluator(Evaluator):
         worker = route_queries(self._routing.plan, queries, self._context.metric)[1]
         return np.asarray(worker == self._context.index)
 
-    def _alone(self, queries: QueryBatch) -> NDArray[np.bool_]:
-        """Tell of which queries no other evaluator gets objects from now on."""
-        if self._routing is None:
-            return np.ones(len(queries), np.bool_)
-        off, worker = self._routing.routes_from_now(queries, self._context.metric)
-        alone: NDArray[np.bool_] = np.diff(off) == 1
-        alone[alone] = worker[off[:-1][alone]] == self._context.index
-        return alone
-
     # --- since when all objects of a query come here -----------------------------------------------------------------
 
     def _note(self, new: QueryBatch) -> None:
         super()._note(new)
-        past = self._schedule is not None and self._schedule.remembers
-        since = self._schedule.history.times[-1] if past and self._schedule is not None else _ALWAYS
-        self._terms.complete(new.number, np.where(self._alone(new), since, NEVER_ALL))
+        self._completeness.register(new)
 
     def _switch(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:
         super()._switch(handover, epoch, emit)
-        self._look_again(0 if self._watermark is None else self._watermark)
-
-    def _look_again(self, now: int) -> None:
-        """Find out which queries have all of their objects here, now that others follow other routes."""
-        numbers = self._terms.numbers()
-        before = self._terms.completeness(numbers)
-        since: Ints = np.where(before == NEVER_ALL, now, before)
-        self._terms.complete(numbers, np.where(self._alone(self._terms.queries(numbers)), since, NEVER_ALL))
+        self._completeness.look_again(self._watermark or 0)
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -117,7 +97,7 @@ class TermsEvaluator(Evaluator):
         """Take over a snapshot; where it was divided anew, older objects may be anywhere."""
         super().restore(state)
         if "divided_in_mid_round" in state and self._watermark is not None:
-            self._look_again(self._watermark)
+            self._completeness.look_again(self._watermark)
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
