@@ -51,6 +51,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.skype_scale",
         "Skype with five million subscriptions and a window of a million on two cores: messages/s, memory",
     ),
+    "terms-index": (
+        "benchmarks.terms_index",
+        "frequent terms of regions over a window: candidates with a bound, SSTD's groups and brute force, objects/s",
+    ),
     "tornado": ("benchmarks.tornado", "Tornado end to end next to its baselines, local and Ray: objects/s"),
     "transport": (
         "benchmarks.transport",
