@@ -51,6 +51,18 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.skype_scale",
         "Skype with five million subscriptions and a window of a million on two cores: messages/s, memory",
     ),
+    "sstd-balance": (
+        "benchmarks.sstd_balance",
+        "SSTD's PM, FM and FG after objects or queries are inserted into a region: queries moved, latency, efficiency",
+    ),
+    "sstd-continuous": (
+        "benchmarks.sstd_continuous",
+        "SSTD's standing range, knn and terms queries by global index, and by their number: objects/s on two cores",
+    ),
+    "sstd-snapshot": (
+        "benchmarks.sstd_snapshot",
+        "SSTD's snapshot queries by global index, region, keywords and k: latency, objects visited",
+    ),
     "terms-index": (
         "benchmarks.terms_index",
         "frequent terms of regions over a window: candidates with a bound, SSTD's groups and brute force, objects/s",
