@@ -7,6 +7,7 @@ from operators.balancing.dkm.policy import DKM
 from operators.balancing.dskype.policy import DSKYPE
 from operators.balancing.policy import Decision, NoSettings, Policy, View
 from operators.balancing.random_policy import RANDOM
+from operators.balancing.sstd.policy import SSTD
 from operators.balancing.statistics import STATISTICS
 from operators.balancing.tornado.policies import TORNADO_POLICIES
 from operators.references import load_reference
@@ -24,6 +25,7 @@ _ALL = (
     *TORNADO_POLICIES,
     DKM,
     DSKYPE,
+    SSTD,
     RANDOM,
     Policy("none", "never changes the plan", "costs", NoSettings, _nothing),
 )

@@ -11,6 +11,8 @@ import numpy as np
 
 from operators.balancing.dkm.selection import fewest
 from operators.balancing.dskype.unit_costs import unit_costs
+from operators.balancing.sstd.leaf_counts import leaves_from_batch
+from operators.balancing.sstd.leaf_reporter import LeafReporter
 from operators.balancing.tornado.cells import CellStatistics
 from operators.balancing.tornado.partition_loads import load_of_partition
 from operators.balancing.tornado.partitions import Partitions
@@ -248,6 +250,7 @@ STATISTICS: Mapping[str, StatisticsKind] = {
         StatisticsKind("costs", CostReporter, costs_from_batch),
         StatisticsKind("weighed", WeighedReporter, costs_from_batch, by_query=True),
         StatisticsKind("units", UnitReporter, costs_from_batch, by_query=True),
+        StatisticsKind("leaves", LeafReporter, leaves_from_batch),
         StatisticsKind("partitions", TornadoReporter, loads_from_batch, by_place=True),
         StatisticsKind("cells", _cell_reporter, cells_from_batch, by_place=True),
     )

@@ -9,7 +9,7 @@ from rebalancing_model import SPACE, Field
 from operators.balancing.statistics import STATISTICS, CostReport, StatisticsRequest, make_reporter
 from operators.indexes import Cost
 from partitioners import FineGrid, GridPlan
-from streams.batches import TupleBatch
+from streams.batches import QueryBatch, TupleBatch
 from streams.errors import InputError
 from streams.state import pack_state, unpack_state
 
@@ -25,6 +25,7 @@ def core_of(worker):
         cost=lambda: Cost(0, FIELD.cost_of(box), 0),
         load=lambda: load,
         numbers=lambda: np.arange(len(FIELD.queries_of(box))),
+        queries=lambda _numbers: QueryBatch.empty(),
     )
 
 
