@@ -26,8 +26,11 @@ Slots = NDArray[np.int32]
 PROBE_BITS = 32
 _PROBE = (1 << PROBE_BITS) - 1
 _AHEAD = 16
-#: Words are told apart by their remainder, at first.
-KINDS = 256
+#: Words are told apart by their remainder, at first: a bit each, in so many words of 64 bits.
+KINDS, _WORDS = 256, 4
+#: Columns of a probe as the verifier has it, two of them in the int32 view: the place and the word's weight; message and word.
+_PLACE_X, _PLACE_Y, _WEIGHT = range(3)
+_ROW, _THROUGH = 6, 7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +41,7 @@ class KnownMessages:
         off, words, weights: ragged rows, ids of keywords ascending.
         places: where the hash of each message begins: powers of two, at most half full.
         hashed, weight_of: the words of hashes, -1 where there is none, and their weights.
-        present: rows of `KINDS` bytes; where that of a word is 0 the message does not have it.
+        present: rows of `KINDS` bits; where that of a word is 0 the message does not have it.
     """
 
     x: Floats
@@ -49,7 +52,7 @@ class KnownMessages:
     places: Ints
     hashed: Slots
     weight_of: Floats
-    present: NDArray[np.uint8]
+    present: NDArray[np.uint64]
 
     def __len__(self) -> int:
         return len(self.x)
@@ -77,7 +80,13 @@ def _arrange(
 
 @kernel
 def _hash(
-    off: Ints, words: Slots, weights: Floats, places: Ints, hashed: Slots, weight_of: Floats, present: NDArray[np.uint8]
+    off: Ints,
+    words: Slots,
+    weights: Floats,
+    places: Ints,
+    hashed: Slots,
+    weight_of: Floats,
+    present: NDArray[np.uint64],
 ) -> None:
     for i in range(off.shape[0] - 1):
         first, last = places[i], places[i + 1] - places[i] - 1
@@ -88,7 +97,8 @@ def _hash(
             while hashed[first + place] >= 0:
                 place = (place + 1) & last
             hashed[first + place], weight_of[first + place] = words[j], weights[j]
-            present[i, words[j] & (KINDS - 1)] = 1
+            kind = np.uint64(words[j] & (KINDS - 1))
+            present[i, kind >> np.uint64(6)] |= np.uint64(1) << (kind & np.uint64(63))
 
 
 def known_messages(messages: Messages, table: ScoredTable) -> KnownMessages:
@@ -99,17 +109,25 @@ def known_messages(messages: Messages, table: ScoredTable) -> KnownMessages:
     words, weights = np.empty(len(found), np.int32), np.empty(len(found))
     _arrange(kw_off, found, plain(messages.weight, np.float64), off, words, weights, places)
     hashed, weight_of = np.empty(places[-1], np.int32), np.empty(places[-1])
-    present = np.zeros((len(messages), KINDS), np.uint8)
+    present = np.zeros((len(messages), _WORDS), np.uint64)
     _hash(off, words, weights, places, hashed, weight_of, present)
     x, y = plain(messages.x, np.float64), plain(messages.y, np.float64)
     return KnownMessages(x, y, off, words[: off[-1]], weights[: off[-1]], places, hashed, weight_of, present)
 
 
 @kernel
+def _packed(rows: Slots, words: Slots, weights: Floats, x: Floats, y: Floats, out: Floats, parts: Slots) -> None:
+    """Put what is known of each probe side by side: candidates come in the order of subscriptions, so each is a leap."""
+    for p in range(rows.shape[0]):
+        out[p, _PLACE_X], out[p, _PLACE_Y], out[p, _WEIGHT] = x[rows[p]], y[rows[p]], weights[p]
+        parts[p, _ROW], parts[p, _THROUGH] = rows[p], words[p]
+
+
+@kernel
 def _verify(
-    candidates: Ints, count: int, probe_row: Slots, probe_word: Slots, probe_weight: Floats, x: Floats, y: Floats,
-    places: Ints, hashed: Slots, weight_of: Floats, present: NDArray[np.uint8], lines: Floats, parts: Slots, long: Slots,
-    idf: Floats, max_distance: float, euclidean: bool, row: Slots, slots: Slots, value: Floats,
+    candidates: Ints, count: int, probes: Floats, probed: Slots, places: Ints, hashed: Slots, weight_of: Floats,
+    present: NDArray[np.uint64], lines: Floats, parts: Slots, long: Slots, idf: Floats, max_distance: float, euclidean: bool,
+    row: Slots, slots: Slots, value: Floats,
 ) -> int:  # fmt: skip
     """Write the candidates that are hits, with their scores; where distances are not Euclidean, those that share a keyword.
 
@@ -118,16 +136,20 @@ def _verify(
     """
     hits = 0
     for i in range(count):
+        if i + 2 * _AHEAD < count:
+            prefetch(lines, (candidates[i + 2 * _AHEAD] >> PROBE_BITS) * 8)
+            prefetch(probes, (candidates[i + 2 * _AHEAD] & _PROBE) * 4)
         if i + _AHEAD < count:
-            prefetch(lines, (candidates[i + _AHEAD] >> PROBE_BITS) * 8)
+            prefetch(present, np.int64(probed[candidates[i + _AHEAD] & _PROBE, _ROW]) * _WORDS)
         slot, probe = candidates[i] >> PROBE_BITS, candidates[i] & _PROBE
-        message, through = probe_row[probe], probe_word[probe]
+        message, through = probed[probe, _ROW], probed[probe, _THROUGH]
         norm, words = lines[slot, NORM], np.int64(parts[slot, COUNT])
-        maybe = 0
+        maybe = np.uint64(0)
         for j in range(INLINE):
-            maybe += present[message, parts[slot, FIRST + j] & (KINDS - 1)]
+            kind = np.uint64(parts[slot, FIRST + j] & (KINDS - 1))
+            maybe += (present[message, kind >> np.uint64(6)] >> (kind & np.uint64(63))) & np.uint64(1)
         if maybe == 1 and through >= 0 and words <= INLINE:
-            total = probe_weight[probe] * (idf[through] / norm)
+            total = probes[probe, _WEIGHT] * (idf[through] / norm)
         elif maybe == 0 and words <= INLINE:
             continue
         else:
@@ -145,7 +167,7 @@ def _verify(
             if shared < 0 or (through >= 0 and through != shared):
                 continue
         if euclidean:
-            dx, dy = x[message] - lines[slot, X], y[message] - lines[slot, Y]
+            dx, dy = probes[probe, _PLACE_X] - lines[slot, X], probes[probe, _PLACE_Y] - lines[slot, Y]
             alpha = lines[slot, ALPHA]
             total = alpha * (1.0 - np.sqrt(dx * dx + dy * dy) / max_distance) + (1.0 - alpha) * total
             if not total >= lines[slot, THETA]:
@@ -181,8 +203,10 @@ class Verifier:
         if count > len(self._row):
             self._row, self._slots, self._value = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count)
         euclidean = table.metric == "euclidean"
+        known = np.empty((len(probes[0]), 4))
+        _packed(*probes, messages.x, messages.y, known, known.view(np.int32))
         hits = _verify(
-            candidates, count, *probes, messages.x, messages.y, messages.places, messages.hashed, messages.weight_of,
+            candidates, count, known, known.view(np.int32), messages.places, messages.hashed, messages.weight_of,
             messages.present, table.lines, table.parts, table.long, table.idf, table.max_distance, euclidean,
             self._row, self._slots, self._value,
         )  # fmt: skip
