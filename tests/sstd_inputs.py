@@ -79,6 +79,7 @@ def random_sstd_topology(folder, seed):
         f"topology.epoch.feedback={rng.choice([1, 2, 3])}",
         f"topology.max_pending={rng.choice([1, 3, 8])}",
         f"bolt.router.parallelism={rng.randrange(1, 4)}",
+        f"bolt.router.two_phase={rng.choice(['true', 'false'])}",
         f"bolt.evaluator.parallelism={rng.randrange(1, 5)}",
         f"bolt.evaluator.keep_ms={keep}",
         *_storage(rng, folder),

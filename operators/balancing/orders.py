@@ -149,7 +149,8 @@ class PlanSchedule:
         if self._reach_ms is None:
             self.history = PlanHistory.of(plan, now)
             return
-        kept = self.history.pruned(now - self._reach_ms)
+        # A question of two phases is asked again when its time has passed, so what is kept now is not all that counts.
+        kept = self.history if self._keeps else self.history.pruned(now - self._reach_ms)
         if len(kept) >= MOST_PLANS:
             half = len(kept) // 2
             kept, self._scattered = PlanHistory(kept.plans[half:], kept.times[half:]), kept.times[half]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from operators.evaluation.arrival_log import ArrivalLog
 from operators.evaluation.kept_objects import KeptObjects
@@ -44,6 +45,7 @@ class KeptCore(StandingQueries):
         index: the index of kept objects.
         keep_ms, keep_objects: what is older, or more, leaves memory; None: nothing does.
         storage: where it goes; without, it is forgotten.
+        late: how many times `forget` may be called before a question comes that was due before the first of them.
     """
 
     def __init__(
@@ -54,13 +56,15 @@ class KeptCore(StandingQueries):
         keep_ms: int | None = None,
         keep_objects: int | None = None,
         storage: ObjectStorage | None = None,
+        late: int = 1,
     ) -> None:
         super().__init__(space, metric)
         self._here, self._storage = KeptObjects(index), storage
         self._keep_ms, self._keep_objects = keep_ms, keep_objects
         self._kept = self._stored_examined = 0
         self._asked: list[QueryBatch] = []
-        self._answered: int | None = None
+        self._marks: list[int | None] = []
+        self._late = late
         self.refusals: list[str] = []
 
     def _file(self, queries: QueryBatch, slots: Slots) -> None:
@@ -79,24 +83,25 @@ class KeptCore(StandingQueries):
     def forget(self, until: int | None) -> None:
         """Let objects leave memory, into the storage where there is one.
 
-        What is due before `until` is answered after this, so what was complete the last time counts: no question can reach
-        further back than what is kept since then.
+        What is due before `until` is answered after this, or even later, so what was complete some time ago counts: no
+        question can reach further back than what is kept since then.
         """
         if (oldest := self._oldest()) is not None:
             first = self._here.log.first_after(oldest - 1)
             if self._storage is not None and len(self._here) and first > self._here.log.seq[0]:
                 self._storage.store(self._here.before(first))
             self._here.drop(first)
-        self._answered = until
+        self._marks = [*self._marks, until][-self._late :]
         self._here.index.tend(TENDED)
 
     def _oldest(self) -> int | None:
         """Return the time before which objects leave memory now; in a storage they are together by interval."""
-        if self._answered is None:
+        answered = self._marks[0] if len(self._marks) == self._late else None
+        if answered is None:
             return None
-        leaving = [] if self._keep_ms is None else [self._answered - self._keep_ms + 1]
+        leaving = [] if self._keep_ms is None else [answered - self._keep_ms + 1]
         if self._keep_objects is not None and len(self._here) > self._keep_objects:
-            leaving.append(min(int(self._here.log.ts[-self._keep_objects]), self._answered))
+            leaving.append(min(int(self._here.log.ts[-self._keep_objects]), answered))
         if not leaving:
             return None
         return (
@@ -129,6 +134,15 @@ class KeptCore(StandingQueries):
                 self._stored_examined += stored.examined
                 stored.reset()
         return RankedBatch.concat(lists)
+
+    def reach(self, queries: QueryBatch) -> NDArray[np.float64]:
+        """Return how far away the kth object of snapshots is among those in memory: the true one is no farther."""
+        begin = np.where(queries.window == NO_WINDOW, _BEGINNING, queries.ts - queries.window)
+        lists = self._here.answer(queries, begin, queries.ts)
+        whole = np.diff(lists.off) == lists.k
+        far = np.full(len(lists), np.inf)
+        far[whole] = lists.value[lists.off[1:][whole] - 1]
+        return far
 
     def _remember(self, queries: QueryBatch) -> None:
         self._asked.append(queries)
@@ -163,7 +177,7 @@ class KeptCore(StandingQueries):
             "asleep": self.asleep(),
             "cost": np.array([self._kept, self._here.examined, self._here.found, self._stored_examined], np.int64),
             "asked": self.asked(),
-            "answered": self._answered,
+            "marks": list(self._marks),
             "log": self._here.log.snapshot(),
             "objects": self._here.index.snapshot(),
             "stored": [] if self._storage is None else self._storage.snapshot(),
@@ -175,7 +189,7 @@ class KeptCore(StandingQueries):
         self.hush(np.asarray(state["asleep"]))
         self._kept, self._here.examined, self._here.found, self._stored_examined = np.asarray(state["cost"]).tolist()
         self._asked = [state["asked"]] if len(state["asked"]) else []
-        self._answered = state["answered"]
+        self._marks = list(state["marks"])
         self._here.log.restore(state["log"])
         self._here.index.restore(state["objects"])
         if self._storage is not None:
@@ -202,7 +216,7 @@ class KeptCore(StandingQueries):
             "asleep": np.empty(0, np.int64),
             "cost": np.zeros(4, np.int64),
             "asked": QueryBatch.empty(),
-            "answered": like["answered"],
+            "marks": like["marks"],
             "log": log,
             "objects": objects,
             "stored": [file for giver in givers for file in giver["stored"]],

@@ -10,6 +10,7 @@ from operators.evaluation.arrival_log import ArrivalLog
 from operators.indexes.objects.object_index import Kept, ObjectIndex, Requests
 from streams.batches import OP_UPSERT, TYPE_KNN, TYPE_RANGE, TYPE_TERMS, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ids, Ints
+from streams.geometry import REGION_CIRCLE
 
 __all__ = ["KeptObjects", "as_objects"]
 
@@ -71,7 +72,9 @@ class KeptObjects:
         return found.off, found.seq, self.log.ids(found.seq), np.zeros(len(found.seq)), uncut
 
     def _knn(self, queries: QueryBatch, requests: Requests) -> _Items:
-        near = self.index.skq(requests)
+        # In the second of two phases the k nearest are known to be inside of a circle.
+        reach = np.where(queries.region == REGION_CIRCLE, queries.shape[:, 2], np.inf)
+        near = self.index.skq(replace(requests, reach=reach))
         self._count(near.examined, len(near.seq))
         return near.off, near.seq, self.log.ids(near.seq), near.distance, queries.k
 

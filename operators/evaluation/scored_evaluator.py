@@ -131,7 +131,7 @@ class ScoredEvaluator(Evaluator):
         # Of several for one subscription the last counts.
         numbers, last = np.unique(numbers[::-1], return_index=True)
         theta = theta[::-1][last]
-        fallen = numbers[(theta == -np.inf) & (self._scored.bounds(numbers) > -np.inf)]
+        fallen: Ints = numbers[(theta == -np.inf) & (self._scored.bounds(numbers) > -np.inf)]
         if self.prefix and len(numbers):
             here = self._within_prefix(numbers, theta)
             known, kept = self._left_out

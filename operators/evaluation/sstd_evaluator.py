@@ -1,6 +1,6 @@
 """The evaluator of SSTD: range, knn and terms queries, continuous and as snapshots, over objects that are kept."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ import numpy as np
 from operators.balancing.orders import PlanSchedule
 from operators.evaluation.completeness import Completeness
 from operators.evaluation.evaluator import Evaluator
-from operators.evaluation.handover import Handover
+from operators.evaluation.handover import BOUND_FIELDS, Handover
 from operators.evaluation.kept_core import KeptCore
 from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.mixed_core import MixedCore
@@ -23,10 +23,11 @@ from operators.indexes.objects.registry import OBJECT_INDEXES, make_object_index
 from operators.indexes.terms.registry import TERMS_INDEXES, make_terms_index
 from operators.needs import EVALUATOR_READS, Need
 from operators.operator import Emitter, Epoch, Inputs, State, TaskContext
+from operators.redistribution import Division
 from partitioners.grids.fine_grid import DEFAULT_SIDE
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.plan import Plan
-from streams.batches import FOREVER, HitBatch, QueryBatch, RankedBatch, batch_fields
+from streams.batches import FOREVER, HitBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.errors import DeclarationError, did_you_mean
 from streams.reject_reasons import REASON
 
@@ -65,11 +66,15 @@ class SstdEvaluator(Evaluator):
         "results": batch_fields(HitBatch),
         "rankings": batch_fields(RankedBatch),
         "counts": batch_fields(RankedBatch),
+        "reach": BOUND_FIELDS,
         **Evaluator.exchanged,
     }
     reads: ClassVar = {
         **EVALUATOR_READS,
         "radii": Need(("all",), "some evaluators would look at objects that are too far away", feedback=True),
+        "probes": Need(
+            ("direct",), "the first phase would be asked of the wrong evaluator", routed=True, feedback=False
+        ),
     }
     core_class: ClassVar = MixedCore
 
@@ -118,6 +123,7 @@ class SstdEvaluator(Evaluator):
         schedule = self._schedule
         if schedule is None and context.plan is not None:
             schedule = PlanSchedule(context.plan, context.window, context.kept_ms)
+        self._probes = QueryBatch.empty()
         self._completeness = None
         if self._terms is not None:
             self._completeness = Completeness(self._terms, context.index, context.metric, schedule)
@@ -135,6 +141,7 @@ class SstdEvaluator(Evaluator):
     def restore(self, state: State) -> None:
         """Take over a snapshot; where it was divided anew, older objects may be anywhere."""
         super().restore(state)
+        self._probes = state["probes"]
         if self._completeness is not None and "divided_in_mid_round" in state and self._watermark is not None:
             self._completeness.look_again(self._watermark)
 
@@ -144,9 +151,31 @@ class SstdEvaluator(Evaluator):
             held = self._core.holds(radii.column("number"))
             self._mixed.bind(radii.column("number")[held], radii.column("bound")[held])
         super().execute_epoch(epoch, inputs, emit)
+        self._probe([self._probes, *inputs.batches("probes")], epoch, emit)
         for why in self._kept.refusals:
             self._context.count(f"{REASON}not answered, because {why}"[:MAX_REASON], 1)
         self._kept.refusals.clear()
+
+    def _probe(self, probes: list[QueryBatch], epoch: Epoch, emit: Emitter) -> None:
+        """Say how far the first phase of snapshots reaches, once all objects up to their time are here."""
+        waiting = QueryBatch.concat(probes)
+        due = np.zeros(len(waiting), np.bool_) if epoch.watermark is None else waiting.ts < epoch.watermark
+        asked, self._probes = waiting.take(np.flatnonzero(due)), waiting.take(np.flatnonzero(~due))
+        if len(asked):
+            emit.batch(TupleBatch(BOUND_FIELDS, (asked.number, self._kept.reach(asked))), "reach")
+
+    def snapshot(self) -> State:
+        """Return what waits for its first phase too."""
+        return {**super().snapshot(), "probes": self._probes}
+
+    @classmethod
+    def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
+        """Divide queries and objects; a first phase may be asked of anybody."""
+        divided = super().redistribute(states, division)
+        if not division.replanned:
+            return divided
+        waiting = QueryBatch.concat([state["probes"] for state in states])
+        return [{**one, "probes": QueryBatch.empty() if place else waiting} for place, one in enumerate(divided)]
 
     def make_core(self, context: TaskContext) -> MixedCore:
         """Return empty indexes."""
@@ -154,7 +183,8 @@ class SstdEvaluator(Evaluator):
         grid = (DEFAULT_SIDE, DEFAULT_SIDE)
         index = partial(make_object_index, self.objects, space, metric)
         storage = ObjectStorage(self.storage, self.interval_ms, space, metric, index) if self.storage else None
-        self._kept = KeptCore(space, metric, index(), self.keep_ms or None, self.keep_objects or None, storage)
+        late = context.epoch_feedback + 2 if "reach" in context.targets else 1
+        self._kept = KeptCore(space, metric, index(), self.keep_ms or None, self.keep_objects or None, storage, late)
         self._terms = self._make_terms(context)
         self._mixed = MixedCore(
             RangeCore(make_range_index(self.index, space, metric, grid)),

@@ -10,8 +10,10 @@ from operators.balancing.orders import Order, PlanSchedule, orders_of
 from operators.needs import ROUTER_READS, Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
+from operators.routing.nearest_first import NearestFirst, at_their_places
 from operators.routing.textual_summary import TEXTUAL_FIELDS, TextualSummary, textual_changes
 from partitioners.columns import Csr, Points
+from partitioners.plans.broadcast import one_each
 from partitioners.plans.keyword_lists import KeywordLists
 from partitioners.plans.plan import Plan
 from partitioners.plans.qt_tree import QtTreePlan
@@ -39,32 +41,45 @@ class PlanRouter(Bolt):
     own keyword lists, which learn the words of every object (SSTD, section 4.2). They begin as those of the plan, also
     after every change of it.
 
+    With `two_phase`, a snapshot of the k nearest goes first to the evaluator of its own leaf, on ``probes``, and then to those
+    that the circle of its kth object meets (`operators.routing.nearest_first`), which comes back on ``reach``.
+
     Options:
         textual_summary: whether objects are held against the keywords of the queries.
         learn: whether keyword lists learn from objects; for plans of the kind qt-tree.
+        two_phase: whether snapshots of the k nearest have two phases.
     """
 
     outputs: ClassVar = {
         "objects": batch_fields(ObjectBatch),
         "queries": batch_fields(QueryBatch),
         "keywords": TEXTUAL_FIELDS,
+        "probes": batch_fields(QueryBatch),
     }
     needs_plan: ClassVar = True
-    addressed: ClassVar = frozenset({"objects", "queries"})
+    addressed: ClassVar = frozenset({"objects", "queries", "probes"})
     reads: ClassVar = {
         **ROUTER_READS,
         "orders": Need(("all",), "some routers would keep the old plan", feedback=True),
         "keywords": Need(("all",), "some routers would withhold objects that queries want"),
+        "reach": Need(("all",), "some routers would wait for circles for ever", feedback=True),
     }
     routes_alike_with: ClassVar = ()
     routes_as: ClassVar = "the plan says"
 
     textual_summary: bool = False
     learn: bool = False
+    two_phase: bool = False
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
-        """Yield what would make the textual summaries incomplete."""
+        """Yield what would make the textual summaries incomplete, or keep the second phase from coming."""
         streams = {item.stream for item in component.inputs if not item.feedback}
+        if self.two_phase and not any(item.stream == "reach" and item.feedback for item in component.inputs):
+            yield (
+                "two_phase",
+                "nobody sends this router how far the first phase has reached; read the stream 'reach' of the evaluators with "
+                "the grouping 'all' and feedback = true, and let them read 'probes' with 'direct'",
+            )
         if not self.textual_summary or "objects" not in streams:
             return
         if "queries" in streams and component.parallelism > 1:
@@ -109,6 +124,13 @@ class PlanRouter(Bolt):
         self._lists = self._lists_of(context.plan)
         self._textual = TextualSummary(self._workers) if self.textual_summary else None
         self._sends_keywords = "keywords" in context.targets
+        self._nearest_first = NearestFirst() if self.two_phase else None
+        if self.two_phase and (context.kept_ms is None or "probes" not in context.targets):
+            raise DeclarationError(
+                "two_phase is about snapshots of the k nearest, but no evaluator that keeps objects reads the stream 'probes'; "
+                "leave it out",
+                ("two_phase",),
+            )
 
     def _lists_of(self, plan: Plan) -> KeywordLists | None:
         """Return the keyword lists of a plan, where they are to learn."""
@@ -132,6 +154,9 @@ class PlanRouter(Bolt):
             self._follow(order)
         if self._textual is not None:
             self._textual.apply(inputs.batches("keywords"))
+        if self._nearest_first is not None:
+            ready = self._nearest_first.ready(inputs.batches("reach"))
+            self._send(emit, "queries", ready, self.routes(ready))
         for queries in self._operations(inputs):
             self._route_queries(queries, emit)
         for objects in inputs.batches("objects"):
@@ -172,6 +197,8 @@ class PlanRouter(Bolt):
     def _route_queries(self, queries: QueryBatch, emit: Emitter) -> None:
         registers = queries.op == OP_REGISTER
         new = queries if registers.all() else queries.take(np.flatnonzero(registers))
+        if self._nearest_first is not None:
+            new = self._probed(self._nearest_first, new, emit)
         routes = self._registered(new)
         self._send(emit, "queries", new, routes)
         if (self._sends_keywords or self._textual is not None) and (
@@ -181,8 +208,19 @@ class PlanRouter(Bolt):
                 emit.batch(changes, "keywords")
             if self._textual is not None:
                 self._textual.apply([changes])
-        if new is not queries:
+        if not registers.all():
             self._send_ends(queries.take(np.flatnonzero(~registers)), emit)
+
+    def _probed(self, first: NearestFirst, queries: QueryBatch, emit: Emitter) -> QueryBatch:
+        """Send queries of two phases to the evaluator of their place, and return the others."""
+        concerned = first.concerns(queries)
+        if not concerned.any():
+            return queries
+        probes = queries.take(np.flatnonzero(concerned))
+        first.hold(probes)
+        off, worker = self._schedule.routes_from_now(at_their_places(probes), self._context.metric)
+        self._send(emit, "probes", probes, one_each(worker[off[:-1]]))
+        return queries.take(np.flatnonzero(~concerned))
 
     def _registered(self, queries: QueryBatch) -> Csr:
         """Return where registrations go."""
@@ -211,7 +249,13 @@ class PlanRouter(Bolt):
         """Return the plans, what was learned and the textual summaries."""
         textual = None if self._textual is None else self._textual.snapshot()
         lists = None if self._lists is None else self._lists.snapshot()
-        return {"schedule": self._schedule.snapshot(), "lists": lists, "textual_summary": textual}
+        nearest = None if self._nearest_first is None else self._nearest_first.snapshot()
+        return {
+            "schedule": self._schedule.snapshot(),
+            "lists": lists,
+            "textual_summary": textual,
+            "nearest_first": nearest,
+        }
 
     def restore(self, state: State) -> None:
         """Take over a snapshot; one without plans is that of a router whose plan is new."""
@@ -224,6 +268,8 @@ class PlanRouter(Bolt):
             self._schedule.scatter(state["watermark"])
         if self._textual is not None:
             self._textual.restore(state["textual_summary"])
+        if self._nearest_first is not None and state["nearest_first"] is not None:
+            self._nearest_first.restore(state["nearest_first"])
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
@@ -241,4 +287,11 @@ class PlanRouter(Bolt):
                 state["textual_summary"] = textual.snapshot()
         lists = [None if division.replanned else one["lists"] for one in states]
         lists += [None] * max(division.tasks - len(lists), 0)
-        return [{**state, "lists": learned} for learned in lists[: division.tasks]]
+        waiting: list[Any] = [None] * division.tasks  # each query waits at one router
+        if state["nearest_first"] is not None:
+            whole = QueryBatch.concat([one["nearest_first"]["waiting"] for one in states])
+            waiting = [{"waiting": whole}, *[{"waiting": QueryBatch.empty()}] * (division.tasks - 1)]
+        return [
+            {**state, "lists": learned, "nearest_first": held}
+            for learned, held in zip(lists[: division.tasks], waiting, strict=True)
+        ]

@@ -57,17 +57,6 @@ def test_snapshots_go_to_the_workers_of_every_plan_that_their_window_reaches():
     assert workers(schedule.route_queries(standing, "euclidean")) == [second]
 
 
-def test_plans_that_nothing_kept_has_followed_are_forgotten():
-    """A window cannot reach further back than objects are kept."""
-    schedule = schedule_of(20)
-    exchanged(schedule, 100)
-    exchanged(schedule, 200)
-    assert workers(schedule.route_queries(asked(LOW, 210, NO_WINDOW), "euclidean")) == [[0, 1]]
-    exchanged(schedule, 300)
-    exchanged(schedule, 301)
-    assert len(schedule.history) == 3
-
-
 def test_where_plans_are_too_many_everybody_is_asked():
     """Of very old times nobody remembers the plans: those who ask for them ask all; later ones go by the plans."""
     schedule = schedule_of(10**9)
