@@ -14,7 +14,7 @@ from operators.indexes.objects import OBJECT_INDEXES, make_object_index
 from operators.indexes.objects.object_index import Requests
 from streams.batches import QueryBatch
 from streams.errors import DeclarationError, InputError
-from streams.geometry import REGION_CIRCLE, REGION_NONE, Rect
+from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect
 from streams.state import pack_apart, pack_state, unpack_state
 
 #: Sizes at which structures are built, merged and left after a few objects.
@@ -223,6 +223,49 @@ def test_bad_input_is_refused_before_anything_is_kept(name):
     with pytest.raises(InputError, match=r"object 1 of the batch is at \(nan"):
         run.index.add(batch_of([rows[0], rows[1] | {"x": np.nan}]))
     run.check(10)
+
+
+@pytest.mark.parametrize("name", [name for name in OBJECT_INDEXES if name != "brute"])
+def test_many_objects_are_searched_as_by_brute_force(name):
+    """Thousands of objects around hot spots, thousands of words: what small indexes never have, such as heads of terms."""
+    random = np.random.default_rng(12)
+    tiers = {"chunk": 512, "middle": 8, "large": 2}
+    truth, index = make_object_index("brute", SPACE), make_object_index(name, SPACE, **tiers)
+    drawn, seq = Drawn(Random(12), words=3000), 0
+    for count, keep in ((5000, 5000), (5000, 9000), (600, 8700)):
+        hot = random.random(count) < 0.8
+        x = np.where(hot, random.normal(0.5, 0.1, count), random.uniform(-1, 3, count))
+        y = np.where(hot, random.normal(1.2, 0.05, count), random.uniform(0, 2, count))
+        words = np.minimum(random.pareto(0.8, (count, 8)) * 3, 2999).astype(int).tolist()
+        rows = [
+            {"seq": seq + n, "x": x[n], "y": y[n], "kw": sorted({*words[n], n % 7} if n % 5 else {n % 7})}
+            for n in range(count)
+        ]
+        seq += count
+        drawn.seq = seq - 1
+        for one in (truth, index):
+            for start in range(0, count, 1000):
+                one.add(batch_of(rows[start : start + 1000]))
+            one.drop(seq - keep)
+        asked = [drawn.request(rows) for _ in range(60)]
+        whole = {"first": 0, "stop": seq, "kw": [], "any": False, "reach": np.inf}
+        for size in (0.02, 0.1, 0.3, 2.0):
+            rect = {"region": REGION_RECT, "shape": [0.5 - size, 1.2 - size / 2, 0.5 + size, 1.2 + size / 2]}
+            circle = {"region": REGION_CIRCLE, "shape": [0.5, 1.2, size, 0.0]}
+            asked += [whole | shape | {"k": k} for shape in (rect, circle) for k in (1, 10, 100, 2000)]
+        requests = requests_of(asked)
+        found, wanted = index.srq(requests), truth.srq(requests)
+        assert found.off.tolist() == wanted.off.tolist()
+        pairs = zip(found.off, found.off[1:], strict=False)
+        assert all(sorted(found.seq[a:b].tolist()) == wanted.seq[a:b].tolist() for a, b in pairs)
+        nearest = [one.skq(requests_of([q | {"region": REGION_NONE} for q in asked])) for one in (index, truth)]
+        for column in ("off", "seq", "distance"):
+            assert getattr(nearest[0], column).tolist() == getattr(nearest[1], column).tolist()
+        counts, expected = index.stq(requests), truth.stq(requests)
+        for column in ("off", "term", "count"):
+            assert getattr(counts, column).tolist() == getattr(expected, column).tolist()
+        assert (counts.rest >= expected.rest).all()
+        assert max(found.examined, counts.examined, nearest[0].examined) < wanted.examined / 2
 
 
 def test_requests_share_the_columns_of_queries():

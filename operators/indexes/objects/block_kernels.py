@@ -38,8 +38,8 @@ FIELDS = 16
 CHUNK_X, CHUNK_Y, CHUNK_SEQ, CHUNK_OFF, CHUNK_WORDS, CHUNK_WORD_LENGTH = range(6)
 CHUNK_FIELDS = 6
 
-#: Nodes of fewer objects are counted, not looked up.
-HEADED = 256
+#: Nodes of fewer objects are counted, not looked up; of more, the nodes below are looked up, since a head is made in one step.
+HEADED, MOST_HEADED = 256, 1 << 16
 #: Words of a head: so many, and one more for so many objects.
 LEAST_WORDS, OBJECTS_A_WORD = 64, 16
 #: Counts above this are not told apart when words are chosen for a head.
@@ -69,34 +69,31 @@ def node_offset(level: Any) -> Any:
 
 @kernel
 def arrange(
-    chunks: Any, size: Any, corner: Any, frame: Any, level: Any, starts: Any, records: Any, singles: Any
-) -> None:
-    """Put the objects of chunks of one size in the order of their cells; words are copied later.
+    chunks: Any, begin: Any, stop: Any, size: Any, corner: Any, frame: Any, level: Any, writing: Any, starts: Any, records: Any,
+    singles: Any,
+) -> None:  # fmt: skip
+    """Count the objects of some chunks by cell, or, when all are counted and summed up, write them in the order of cells.
 
-    The last field of a record is the number of its object's words, for now; `starts` is 0 everywhere.
+    The last field of a record is the number of its object's words, for now; words are copied later.
     """
     shift = FINEST - level
     one = np.int32(1)
-    for writing in range(2):
-        for chunk in range(chunks.shape[0]):
-            x, y = doubles_at(chunks[chunk, CHUNK_X], size), doubles_at(chunks[chunk, CHUNK_Y], size)
-            off = ints_at(chunks[chunk, CHUNK_OFF], size + 1)
-            for row in range(size):
-                at_x, at_y = np.float32(x[row] - corner[0]), np.float32(y[row] - corner[1])
-                column = fine(np.float64(at_x), frame[0], frame[2]) >> shift
-                cell = z_code(column, fine(np.float64(at_y), frame[1], frame[3]) >> shift)
-                if writing:
-                    to = starts[cell + 1]
-                    starts[cell + 1] = to + one
-                    singles[to, 0] = at_x
-                    singles[to, 1] = at_y
-                    records[to, 2] = chunk * size + row
-                    records[to, 3] = off[row + 1] - off[row]
-                else:
-                    starts[cell + 2] += one
-        if not writing:
-            for cell in range(2, starts.shape[0]):
-                starts[cell] += starts[cell - 1]
+    for chunk in range(begin, stop):
+        x, y = doubles_at(chunks[chunk, CHUNK_X], size), doubles_at(chunks[chunk, CHUNK_Y], size)
+        off = ints_at(chunks[chunk, CHUNK_OFF], size + 1)
+        for row in range(size):
+            at_x, at_y = np.float32(x[row] - corner[0]), np.float32(y[row] - corner[1])
+            column = fine(np.float64(at_x), frame[0], frame[2]) >> shift
+            cell = z_code(column, fine(np.float64(at_y), frame[1], frame[3]) >> shift)
+            if writing:
+                to = starts[cell + 1]
+                starts[cell + 1] = to + one
+                singles[to, 0] = at_x
+                singles[to, 1] = at_y
+                records[to, 2] = chunk * size + row
+                records[to, 3] = off[row + 1] - off[row]
+            else:
+                starts[cell + 2] += one
 
 
 @kernel
@@ -169,7 +166,7 @@ def head_nodes(
         done += 1
         place = node_offset(state[0]) + node
         nodes[place] = -1
-        if stop - begin >= HEADED:
+        if HEADED <= stop - begin <= MOST_HEADED:
             first = np.int64(records[begin - 1, 3]) if begin else np.int64(0)
             last = np.int64(records[stop - 1, 3])
             room = LEAST_WORDS + (stop - begin) // OBJECTS_A_WORD

@@ -26,8 +26,8 @@ __all__ = ["KeptIndex", "ObjectStructure"]
 
 Floats = NDArray[np.float64]
 
-#: Postings of waiting work that are done for each posting that comes: merges need about five.
-WORK = 12
+#: Postings of waiting work that are done for each posting that comes: merges need about eight.
+WORK = 16
 #: Half of the way around the earth, and a little.
 FARTHEST_M = 3.15 * EARTH_RADIUS_M
 
@@ -227,13 +227,14 @@ class KeptIndex:
         count, k = len(requests), plain(requests.k, np.int32)
         log, scratch = self._log, self._structure.scratch.ready(self._log.words.top)
         off, rest, info = np.zeros(count + 1, np.int64), np.zeros(count, np.int64), np.zeros(2, np.int64)
-        terms, counts = np.empty(1024, np.int64), np.empty(1024, np.int64)
+        room = 1024 if (k > 0).all() else 1024 + 2 * log.words.top  # all counts are asked for: of all words, at most
+        terms, counts = np.empty(room, np.int64), np.empty(room, np.int64)
         found = self._range(requests) if apart else (off, terms, 0)
         asks, begin = self._asks(requests), 0
         while True:
             out = off, terms, counts, rest, info
             if apart:
-                begin = count_ranks(begin, found[0], found[1], k, log.table, log.size, log.oldest, scratch, *out)
+                begin = count_ranks(begin, found[0], found[1], k, log.table, log.shift, log.oldest, scratch, *out)
             else:
                 begin = self._structure.stq(begin, asks, k, *out)
             if begin == count:

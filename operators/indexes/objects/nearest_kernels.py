@@ -39,12 +39,12 @@ def offer(far: Any, ranks: Any, count: Any, k: Any, distance: Any, rank: Any) ->
 
 
 @kernel
-def _measure(at: Any, rank: Any, k: Any, chunks: Any, size: Any, oldest: Any, far: Any, ranks: Any, count: Any) -> Any:
+def _measure(at: Any, rank: Any, k: Any, chunks: Any, shift: Any, oldest: Any, far: Any, ranks: Any, count: Any) -> Any:
     """Offer an object at its exact distance, if it is within reach; return how many are listed."""
-    chunk = (rank - oldest) // size
-    row = rank - oldest - chunk * size
-    dx = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size)[row] - at[0]
-    dy = doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)[row] - at[1]
+    chunk = (rank - oldest) >> shift
+    row = rank - oldest - (chunk << shift)
+    dx = doubles_at(chunks[chunk, blocks_of.CHUNK_X], np.int64(1) << shift)[row] - at[0]
+    dy = doubles_at(chunks[chunk, blocks_of.CHUNK_Y], np.int64(1) << shift)[row] - at[1]
     distance = np.sqrt(dx * dx + dy * dy)
     return offer(far, ranks, count, k, distance, rank) if distance <= at[4] else count
 
@@ -58,7 +58,7 @@ def _limit(at: Any, far: Any, count: Any, k: Any) -> Any:
 @kernel
 def _search_grid(
     segment: Any, frame: Any, grid: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, need: Any,
-    k: Any, sparse: Any, chunks: Any, size: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
+    k: Any, sparse: Any, chunks: Any, shift: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Offer a word's objects in one segment; return how many are listed.
 
@@ -70,9 +70,9 @@ def _search_grid(
     places = singles_at(segment[segments_of.RECORDS], 4 * segment[segments_of.RECORD_LENGTH])
     base = segment[segments_of.FIRST]
     last = (np.int64(1) << level) - 1
-    shift = FINEST - level
-    column, row = fine(at[2], frame[0], frame[2]) >> shift, fine(at[3], frame[1], frame[3]) >> shift
-    unit = np.float64(np.int64(1) << shift)
+    coarse = FINEST - level
+    column, row = fine(at[2], frame[0], frame[2]) >> coarse, fine(at[3], frame[1], frame[3]) >> coarse
+    unit = np.float64(np.int64(1) << coarse)
     wide = unit / frame[2] if frame[2] > 0.0 else np.inf
     high = unit / frame[3] if frame[3] > 0.0 else np.inf
     done, ring = np.int64(-1), (last + 1 if sparse else np.int64(0))
@@ -103,9 +103,9 @@ def _search_grid(
                     rank = base + records[4 * p + 2]
                     if rank < first or rank >= stop:
                         continue
-                    if mode != ONE and not fits(rank, records[4 * p + 3], words, leading, mode, chunks, size, oldest):
+                    if mode != ONE and not fits(rank, records[4 * p + 3], words, leading, mode, chunks, shift, oldest):
                         continue
-                    count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
+                    count = _measure(at, rank, k, chunks, shift, oldest, far, ranks, count)
                     limit = _limit(at, far, count, k)
         least = np.inf
         if column - ring > 0:
@@ -124,7 +124,7 @@ def _search_grid(
 
 @kernel
 def _search_block(
-    block: Any, frame: Any, at: Any, first: Any, stop: Any, k: Any, chunks: Any, size: Any, oldest: Any, stack: Any, far: Any,
+    block: Any, frame: Any, at: Any, first: Any, stop: Any, k: Any, chunks: Any, shift: Any, oldest: Any, stack: Any, far: Any,
     ranks: Any, count: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Offer the objects of one block; return how many are listed."""
@@ -176,7 +176,7 @@ def _search_block(
                 continue
             rank = base + records[4 * p + 2]
             if first <= rank < stop:
-                count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
+                count = _measure(at, rank, k, chunks, shift, oldest, far, ranks, count)
                 limit = _limit(at, far, count, k)
     return count
 
@@ -184,13 +184,13 @@ def _search_block(
 @kernel
 def search_open(
     open_: Any, newest: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, k: Any, chunks: Any,
-    size: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
+    shift: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Offer the objects of the open chunk: those of a word, or all."""
     head, before, owner, base = open_
     if words.shape[0] == 0:
         for rank in range(max(first, base), min(stop, newest)):
-            count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
+            count = _measure(at, rank, k, chunks, shift, oldest, far, ranks, count)
         info[EXAMINED] += max(min(stop, newest) - max(first, base), 0)
         return count
     p = head[words[leading]] if words[leading] < head.shape[0] else np.int32(-1)
@@ -200,8 +200,8 @@ def search_open(
         info[EXAMINED] += 1
         if rank < first:
             break
-        if rank < stop and (mode == ONE or fits(rank, np.int32(-1), words, leading, mode, chunks, size, oldest)):
-            count = _measure(at, rank, k, chunks, size, oldest, far, ranks, count)
+        if rank < stop and (mode == ONE or fits(rank, np.int32(-1), words, leading, mode, chunks, shift, oldest)):
+            count = _measure(at, rank, k, chunks, shift, oldest, far, ranks, count)
     return count
 
 
@@ -221,7 +221,7 @@ def skq(
 ) -> None:
     """Answer questions; `out` and `distances` have room for k of each, and `off` says where each list begins and ends."""
     _, shape, any_, word_off, words, firsts, stops = asks
-    segments, segment_frames, blocks, block_frames, chunks, size, oldest, open_, newest, corner, error = store
+    segments, segment_frames, blocks, block_frames, chunks, shift, oldest, open_, newest, corner, error = store
     at, grids, stack = np.empty(6), np.empty(segments.shape[0], np.int64), np.empty((4 * FINEST, 3), np.int64)
     region = np.zeros(REGION_SIZE)
     for q in range(firsts.shape[0]):
@@ -247,10 +247,10 @@ def skq(
             for b in range(blocks.shape[0]):
                 if blocks[b, blocks_of.FIRST] < stop and blocks[b, blocks_of.STOP] > first:
                     count = _search_block(
-                        blocks[b], block_frames[b], at, first, stop, most, chunks, size, oldest, stack, far, ranks, count, info
+                        blocks[b], block_frames[b], at, first, stop, most, chunks, shift, oldest, stack, far, ranks, count, info
                     )  # fmt: skip
             count = search_open(
-                open_, newest, at, first, stop, chosen, 0, ONE, most, chunks, size, oldest, far, ranks, count, info
+                open_, newest, at, first, stop, chosen, 0, ONE, most, chunks, shift, oldest, far, ranks, count, info
             )
         sparse = _expected(chosen, uses, objects, any_[q]) < 2.0 * most
         for leading in range(min(number, 1) if mode == ALL else number):
@@ -259,7 +259,7 @@ def skq(
                 if grids[g] >= 0:
                     count = _search_grid(
                         segments[g], segment_frames[g], grids[g], at, first, stop, chosen, leading,
-                        ONE if leading == 0 and mode == ANY else mode, need, most, sparse, chunks, size, oldest, far, ranks,
+                        ONE if leading == 0 and mode == ANY else mode, need, most, sparse, chunks, shift, oldest, far, ranks,
                         count, info,
                     )  # fmt: skip
             count = search_open(
@@ -273,7 +273,7 @@ def skq(
                 mode,
                 most,
                 chunks,
-                size,
+                shift,
                 oldest,
                 far,
                 ranks,

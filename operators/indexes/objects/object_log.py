@@ -28,6 +28,7 @@ from operators.indexes.objects.kept_parts import digest_of
 from operators.indexes.objects.object_index import Kept
 from operators.indexes.objects.raw_arrays import doubles_at, longs_at
 from streams.columns import Ints
+from streams.errors import DeclarationError
 from streams.kernel import kernel
 
 __all__ = ["Chunk", "ObjectLog"]
@@ -80,14 +81,14 @@ def _chain(words: Any, off: Any, start: Any, row: Any, head: Any, before: Any, o
 
 
 @kernel
-def _ranks(seqs: Any, chunks: Any, size: Any, oldest: Any, newest: Any, out: Any) -> None:
+def _ranks(seqs: Any, chunks: Any, shift: Any, oldest: Any, newest: Any, out: Any) -> None:
     """Find the rank of the first object from each `seq` on."""
     for i in range(seqs.shape[0]):
         low, high = np.int64(0), newest - oldest
         while low < high:
             middle = (low + high) // 2
-            chunk = middle // size
-            if longs_at(chunks[chunk, CHUNK_SEQ], size)[middle - chunk * size] < seqs[i]:
+            chunk = middle >> shift
+            if longs_at(chunks[chunk, CHUNK_SEQ], np.int64(1) << shift)[middle - (chunk << shift)] < seqs[i]:
                 low = middle + 1
             else:
                 high = middle
@@ -95,22 +96,22 @@ def _ranks(seqs: Any, chunks: Any, size: Any, oldest: Any, newest: Any, out: Any
 
 
 @kernel
-def _look_up(ranks: Any, chunks: Any, size: Any, oldest: Any, seq: Any, x: Any, y: Any) -> None:
+def _look_up(ranks: Any, chunks: Any, shift: Any, oldest: Any, seq: Any, x: Any, y: Any) -> None:
     """Read the `seq` of objects, and their places where there is room for them."""
     for i in range(ranks.shape[0]):
-        chunk = (ranks[i] - oldest) // size
-        row = ranks[i] - oldest - chunk * size
-        seq[i] = longs_at(chunks[chunk, CHUNK_SEQ], size)[row]
+        chunk = (ranks[i] - oldest) >> shift
+        row = ranks[i] - oldest - (chunk << shift)
+        seq[i] = longs_at(chunks[chunk, CHUNK_SEQ], np.int64(1) << shift)[row]
         if x.shape[0] > 0:
-            x[i] = doubles_at(chunks[chunk, CHUNK_X], size)[row]
-            y[i] = doubles_at(chunks[chunk, CHUNK_Y], size)[row]
+            x[i] = doubles_at(chunks[chunk, CHUNK_X], np.int64(1) << shift)[row]
+            y[i] = doubles_at(chunks[chunk, CHUNK_Y], np.int64(1) << shift)[row]
 
 
 class ObjectLog:
     """Chunks of objects.
 
     Attributes:
-        size: objects of a chunk.
+        size, shift: objects of a chunk, a power of two, and which.
         words: the words of all objects that are kept.
         oldest, base, newest: the rank where chunks begin, where the open one does, and of the next object.
         table: a row a chunk, the open one last.
@@ -119,7 +120,9 @@ class ObjectLog:
     """
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        if size < 2 or size & (size - 1):
+            raise DeclarationError(f"chunks of {size} objects, expected a power of two")
+        self.size, self.shift = size, size.bit_length() - 1
         self.words = Words()
         self.oldest = self.base = self.newest = 0
         self.first, self.last = 0, -1
@@ -229,20 +232,22 @@ class ObjectLog:
     def ranks(self, seqs: Ints) -> Ints:
         """Return the rank of the first object from each `seq` on, of those that are not dropped."""
         out = np.empty(len(seqs), np.int64)
-        _ranks(np.maximum(seqs, self.first), self.table, self.size, self.oldest, self.newest, out)
+        _ranks(np.maximum(seqs, self.first), self.table, self.shift, self.oldest, self.newest, out)
         return out
 
     def seqs(self, ranks: Ints) -> Ints:
         """Return the `seq` of objects."""
+        if len(self.chunks) and self.last - self.chunks[0].seq[0] == self.newest - 1 - self.oldest:  # there are no gaps
+            return ranks + (self.last - self.newest + 1)
         out = np.empty(len(ranks), np.int64)
         nothing = np.empty(0)
-        _look_up(ranks, self.table, self.size, self.oldest, out, nothing, nothing)
+        _look_up(ranks, self.table, self.shift, self.oldest, out, nothing, nothing)
         return out
 
     def places(self, ranks: Ints) -> tuple[Ints, Floats, Floats]:
         """Return the `seq` and the places of objects."""
         seq, x, y = np.empty(len(ranks), np.int64), np.empty(len(ranks)), np.empty(len(ranks))
-        _look_up(ranks, self.table, self.size, self.oldest, seq, x, y)
+        _look_up(ranks, self.table, self.shift, self.oldest, seq, x, y)
         return seq, x, y
 
     def kept(self, first: int, stop: int) -> Kept:

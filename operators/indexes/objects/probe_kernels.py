@@ -17,15 +17,15 @@ import numpy as np
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.objects import block_kernels as blocks_of
 from operators.indexes.objects import segment_kernels as segments_of
-from operators.indexes.objects.block_kernels import z_code
+from operators.indexes.objects.block_kernels import node_offset, z_code
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at, longs_at, singles_at
 from operators.indexes.objects.segment_kernels import FINEST, fine, grid_of, signature_bit
 from streams.geometry import REGION_CIRCLE, REGION_NONE
 from streams.kernel import kernel
 
 __all__ = [
-    "ALL", "ANY", "EXAMINED", "NEEDED", "ONE", "REGION_SIZE", "block_bounds", "decided", "encloses", "fits", "inside", "lead",
-    "order_words", "probe", "probe_open", "read_region", "scan_open", "srq",
+    "ALL", "ANY", "EXAMINED", "NEEDED", "ONE", "REGION_SIZE", "block_bounds", "decided", "fits", "inside", "lead",
+    "next_run", "order_words", "probe", "probe_open", "read_region", "scan_open", "srq",
 ]  # fmt: skip
 
 (
@@ -93,19 +93,19 @@ def inside(x: Any, y: Any, region: Any) -> Any:
 
 
 @kernel
-def decided(x: Any, y: Any, rank: Any, region: Any, chunks: Any, size: Any, oldest: Any) -> Any:
+def decided(x: Any, y: Any, rank: Any, region: Any, chunks: Any, shift: Any, oldest: Any) -> Any:
     """Tell whether the object with a float32 place is inside; `oldest` is the rank where the chunk table begins."""
     verdict = _verdict(x, y, region)
     if verdict < 2:
         return verdict == 1
-    chunk = (rank - oldest) // size
-    row = rank - oldest - chunk * size
-    at_x = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size)[row]
-    return inside(at_x, doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)[row], region)
+    chunk = (rank - oldest) >> shift
+    row = rank - oldest - (chunk << shift)
+    at_x = doubles_at(chunks[chunk, blocks_of.CHUNK_X], np.int64(1) << shift)[row]
+    return inside(at_x, doubles_at(chunks[chunk, blocks_of.CHUNK_Y], np.int64(1) << shift)[row], region)
 
 
 @kernel
-def fits(rank: Any, signature: Any, words: Any, leading: Any, mode: Any, chunks: Any, size: Any, oldest: Any) -> Any:
+def fits(rank: Any, signature: Any, words: Any, leading: Any, mode: Any, chunks: Any, shift: Any, oldest: Any) -> Any:
     """Tell whether an object that has the leading word has what else it must have."""
     if mode == ANY:
         doubtful = False
@@ -113,9 +113,9 @@ def fits(rank: Any, signature: Any, words: Any, leading: Any, mode: Any, chunks:
             doubtful = doubtful or signature & signature_bit(words[i]) != 0
         if not doubtful:
             return True
-    chunk = (rank - oldest) // size
-    row = rank - oldest - chunk * size
-    off = ints_at(chunks[chunk, blocks_of.CHUNK_OFF], size + 1)
+    chunk = (rank - oldest) >> shift
+    row = rank - oldest - (chunk << shift)
+    off = ints_at(chunks[chunk, blocks_of.CHUNK_OFF], (np.int64(1) << shift) + 1)
     held = ints_at(chunks[chunk, blocks_of.CHUNK_WORDS], chunks[chunk, blocks_of.CHUNK_WORD_LENGTH])
     start, stop = off[row], off[row + 1]
     for i in range(words.shape[0] if mode == ALL else leading):
@@ -141,7 +141,7 @@ def _span(low: Any, high: Any, corner: Any, steps: Any, level: Any) -> Any:
 @kernel
 def probe(
     segment: Any, frame: Any, grid: Any, region: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, need: Any,
-    chunks: Any, size: Any, oldest: Any, counting: Any, out: Any, found: Any, info: Any,
+    chunks: Any, shift: Any, oldest: Any, counting: Any, out: Any, found: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Append the ranks of a word's objects in a segment; return how many there are now, -1 where there is no room.
 
@@ -184,9 +184,9 @@ def probe(
                 rank = base + records[4 * q + 2]
                 if rank < first or rank >= stop:
                     continue
-                if part != 1 and not decided(places[4 * q], places[4 * q + 1], rank, region, chunks, size, oldest):
+                if part != 1 and not decided(places[4 * q], places[4 * q + 1], rank, region, chunks, shift, oldest):
                     continue
-                if mode == ONE or fits(rank, records[4 * q + 3], words, leading, mode, chunks, size, oldest):
+                if mode == ONE or fits(rank, records[4 * q + 3], words, leading, mode, chunks, shift, oldest):
                     if not counting:
                         out[found] = rank
                     found += 1
@@ -195,13 +195,16 @@ def probe(
 
 @kernel
 def probe_open(
-    open_: Any, region: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, chunks: Any, size: Any, oldest: Any,
+    open_: Any, region: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, chunks: Any, shift: Any, oldest: Any,
     counting: Any, out: Any, found: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Append the ranks of a word's objects in the open chunk, the newest first."""
     head, before, owner, base = open_
-    chunk = (base - oldest) // size
-    x, y = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size), doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)
+    chunk = (base - oldest) >> shift
+    x, y = (
+        doubles_at(chunks[chunk, blocks_of.CHUNK_X], np.int64(1) << shift),
+        doubles_at(chunks[chunk, blocks_of.CHUNK_Y], np.int64(1) << shift),
+    )
     p = head[words[leading]] if words[leading] < head.shape[0] else np.int32(-1)
     while p >= 0:
         row = owner[p]
@@ -212,7 +215,7 @@ def probe_open(
             break
         if rank >= stop or not inside(x[row], y[row], region):
             continue
-        if mode == ONE or fits(rank, np.int32(-1), words, leading, mode, chunks, size, oldest):
+        if mode == ONE or fits(rank, np.int32(-1), words, leading, mode, chunks, shift, oldest):
             if not counting:
                 if found >= out.shape[0]:
                     info[NEEDED] = found + 1
@@ -279,7 +282,7 @@ def order_words(any_: Any, words: Any, uses: Any, chosen: Any) -> Any:
 
 
 @kernel
-def encloses(region: Any, frame: Any, level: Any, column: Any, row: Any, cells: Any, bounds: Any) -> Any:
+def _encloses(region: Any, frame: Any, level: Any, column: Any, row: Any, cells: Any, bounds: Any) -> Any:
     """Tell whether a node of a block is outside of a region (0), inside (1), or across its border (2).
 
     The node has so many cells to a side; `bounds` are the columns and rows of the region's bounds.
@@ -309,8 +312,34 @@ def block_bounds(region: Any, frame: Any, level: Any, bounds: Any) -> None:
 
 
 @kernel
+def next_run(stack: Any, depth: Any, starts: Any, level: Any, region: Any, frame: Any, bounds: Any, most: Any) -> Any:
+    """Go on with a walk down the quadtree of a block, to the next node that is inside of a region or has few objects.
+
+    No node of more than `most` objects is taken whole. Returns what waits on the stack now, the node's first object and the
+    end, whether it is inside (1) or not (2), and its place among all nodes; the end is -1 where the walk is over. A walk
+    begins with one node of zeros on the stack.
+    """
+    while depth > 0:
+        depth -= 1
+        at, column, row = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        width = level - at
+        node = z_code(column, row)
+        begin, end = starts[node << (2 * width)], starts[(node + 1) << (2 * width)]
+        side = _encloses(region, frame, level, column, row, np.int64(1) << width, bounds) if begin < end else 0
+        if side == 0:
+            continue
+        if (side == 1 and end - begin <= most) or at == level or end - begin <= FEW:
+            return depth, begin, end, side, node_offset(at) + node
+        for quarter in range(4):
+            stack[depth, 0], stack[depth, 1] = at + 1, 2 * column + (quarter & 1)
+            stack[depth, 2] = 2 * row + (quarter >> 1)
+            depth += 1
+    return depth, np.int32(-1), np.int32(-1), 0, np.int64(0)
+
+
+@kernel
 def probe_block(
-    block: Any, frame: Any, region: Any, first: Any, stop: Any, chunks: Any, size: Any, oldest: Any, stack: Any, bounds: Any,
+    block: Any, frame: Any, region: Any, first: Any, stop: Any, chunks: Any, shift: Any, oldest: Any, stack: Any, bounds: Any,
     out: Any, found: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Append the ranks of a block's objects inside of a region; return how many there are now, -1 where there is no room."""
@@ -320,23 +349,12 @@ def probe_block(
     places = singles_at(block[blocks_of.RECORDS], 4 * block[blocks_of.RECORD_LENGTH])
     whole = base >= first and block[blocks_of.STOP] <= stop
     block_bounds(region, frame, level, bounds)
-    stack[0, 0] = stack[0, 1] = stack[0, 2] = 0
-    depth = 1
-    while depth > 0:
-        depth -= 1
-        at, column, row = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        width = level - at
-        node = z_code(column, row)
-        begin, end = starts[node << (2 * width)], starts[(node + 1) << (2 * width)]
-        side = encloses(region, frame, level, column, row, np.int64(1) << width, bounds) if begin < end else 0
-        if side == 0:
-            continue
-        if side == 2 and at < level and end - begin > FEW:
-            for quarter in range(4):
-                stack[depth, 0], stack[depth, 1] = at + 1, 2 * column + (quarter & 1)
-                stack[depth, 2] = 2 * row + (quarter >> 1)
-                depth += 1
-            continue
+    stack[0, :] = 0
+    depth = np.int64(1)
+    while True:
+        depth, begin, end, side, _ = next_run(stack, depth, starts, level, region, frame, bounds, stop - first)
+        if end < 0:
+            return found
         if found + end - begin > out.shape[0]:
             info[NEEDED] = found + end - begin
             return np.int64(-1)
@@ -350,25 +368,27 @@ def probe_block(
             rank = base + records[4 * p + 2]
             if rank < first or rank >= stop:
                 continue
-            if side == 1 or decided(places[4 * p], places[4 * p + 1], rank, region, chunks, size, oldest):
+            if side == 1 or decided(places[4 * p], places[4 * p + 1], rank, region, chunks, shift, oldest):
                 out[found] = rank
                 found += 1
-    return found
 
 
 @kernel
 def scan_open(
-    base: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, size: Any, oldest: Any, out: Any, found: Any,
+    base: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, shift: Any, oldest: Any, out: Any, found: Any,
     info: Any,
 ) -> Any:  # fmt: skip
     """Append the ranks of the open chunk's objects inside of a region; return how many there are now, -1 without room."""
-    chunk = (base - oldest) // size
+    chunk = (base - oldest) >> shift
     begin, end = max(first, base), min(stop, newest)
     if begin < end and found + end - begin > out.shape[0]:
         info[NEEDED] = found + end - begin
         return np.int64(-1)
     info[EXAMINED] += max(end - begin, 0)
-    x, y = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size), doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)
+    x, y = (
+        doubles_at(chunks[chunk, blocks_of.CHUNK_X], np.int64(1) << shift),
+        doubles_at(chunks[chunk, blocks_of.CHUNK_Y], np.int64(1) << shift),
+    )
     for rank in range(begin, end):
         if inside(x[rank - base], y[rank - base], region):
             out[found] = rank
@@ -378,7 +398,7 @@ def scan_open(
 
 @kernel
 def _everything(
-    blocks: Any, frames: Any, open_: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, size: Any, oldest: Any,
+    blocks: Any, frames: Any, open_: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, shift: Any, oldest: Any,
     out: Any, found: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Append the ranks of all objects inside of a region, whatever words they have."""
@@ -386,18 +406,18 @@ def _everything(
     for b in range(blocks.shape[0]):
         if blocks[b, blocks_of.FIRST] < stop and blocks[b, blocks_of.STOP] > first:
             found = probe_block(
-                blocks[b], frames[b], region, first, stop, chunks, size, oldest, stack, bounds, out, found, info
+                blocks[b], frames[b], region, first, stop, chunks, shift, oldest, stack, bounds, out, found, info
             )
             if found < 0:
                 return found
-    return scan_open(open_[3], newest, region, first, stop, chunks, size, oldest, out, found, info)
+    return scan_open(open_[3], newest, region, first, stop, chunks, shift, oldest, out, found, info)
 
 
 @kernel
 def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: Any) -> Any:
     """Answer questions from `begin` on; return the first that is not answered, for which there is no room."""
     kinds, shape, any_, word_off, words, firsts, stops = asks
-    segments, segment_frames, blocks, block_frames, chunks, size, oldest, open_, newest, corner, error = store
+    segments, segment_frames, blocks, block_frames, chunks, shift, oldest, open_, newest, corner, error = store
     region, grids = np.empty(REGION_SIZE), np.empty(segments.shape[0], np.int64)
     for q in range(begin, firsts.shape[0]):
         asked = words[word_off[q] : word_off[q + 1]]
@@ -411,7 +431,7 @@ def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: 
         read_region(kinds[q], shape[q], corner, error, region)
         if count == 0:
             found = _everything(
-                blocks, block_frames, open_, newest, region, first, stop, chunks, size, oldest, out, found, info
+                blocks, block_frames, open_, newest, region, first, stop, chunks, shift, oldest, out, found, info
             )
         need = np.int32(0)
         mode = ONE if count == 1 else (ANY if any_[q] else ALL)
@@ -424,11 +444,11 @@ def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: 
                 if grids[g] >= 0 and found >= 0:
                     found = probe(
                         segments[g], segment_frames[g], grids[g], region, first, stop, chosen, leading,
-                        ONE if leading == 0 and mode == ANY else mode, need, chunks, size, oldest, False, out, found, info,
+                        ONE if leading == 0 and mode == ANY else mode, need, chunks, shift, oldest, False, out, found, info,
                     )  # fmt: skip
             if found >= 0:
                 found = probe_open(
-                    open_, region, first, stop, chosen, leading, mode, chunks, size, oldest, False, out, found, info
+                    open_, region, first, stop, chosen, leading, mode, chunks, shift, oldest, False, out, found, info
                 )
             if found < 0:
                 break

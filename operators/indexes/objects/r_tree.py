@@ -92,10 +92,8 @@ class RTree:
     """R-trees of growing size over a log."""
 
     def __init__(self, chunk: int, middle: int, large: int) -> None:
-        if min(chunk, middle, large) < 2:
-            raise DeclarationError(
-                f"trees of {chunk} objects, packed by {middle} and {large}: expected numbers from 2 on"
-            )
+        if min(middle, large) < 2:
+            raise DeclarationError(f"trees are packed by {middle} and {large}, expected numbers from 2 on")
         self._fan = middle, large
         self.log, self.scratch = ObjectLog(chunk), WordScratch()
         self._trees: list[list[Tree]] = [[], [], []]
@@ -133,7 +131,7 @@ class RTree:
             log = self.log
             rows = [tree.row() for trees in reversed(self._trees) for tree in trees]
             trees = np.array(rows, np.int64).reshape(-1, kernels.FIELDS)
-            self._store = trees, log.table, log.size, log.oldest, log.chains, log.newest
+            self._store = trees, log.table, log.shift, log.oldest, log.chains, log.newest
         return self._store
 
     def srq(self, begin: int, asks: Any, off: Ints, out: Ints, info: Ints) -> int:

@@ -258,7 +258,7 @@ def _range_tree(
 def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: Any) -> Any:
     """Answer range questions from `begin` on; return the first that is not answered, for which there is no room."""
     kinds, shape, any_, word_off, words, firsts, stops = asks
-    trees, chunks, size, oldest, open_, newest = store
+    trees, chunks, shift, oldest, open_, newest = store
     region, stack, hits, corner = np.empty(REGION_SIZE), np.empty(DEEP, np.int64), np.empty(LEAF, np.int32), np.zeros(2)
     for q in range(begin, firsts.shape[0]):
         asked = words[word_off[q] : word_off[q + 1]]
@@ -275,11 +275,24 @@ def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: 
                     )
             mode = ONE if count == 1 else (ANY if any_[q] else ALL)
             if found >= 0 and count == 0:
-                found = scan_open(open_[3], newest, region, first, stop, chunks, size, oldest, out, found, info)
+                found = scan_open(open_[3], newest, region, first, stop, chunks, shift, oldest, out, found, info)
             for leading in range(min(count, 1) if mode == ALL else count):
                 if found >= 0:
                     found = probe_open(
-                        open_, region, first, stop, chosen, leading, mode, chunks, size, oldest, False, out, found, info
+                        open_,
+                        region,
+                        first,
+                        stop,
+                        chosen,
+                        leading,
+                        mode,
+                        chunks,
+                        shift,
+                        oldest,
+                        False,
+                        out,
+                        found,
+                        info,
                     )
         if found < 0:
             return q
@@ -354,7 +367,7 @@ def _nearest_tree(
 def skq(asks: Any, k: Any, reach: Any, store: Any, uses: Any, off: Any, out: Any, distances: Any, info: Any) -> None:
     """Answer questions for the nearest; `out` and `distances` have room for k of each."""
     _, shape, any_, word_off, words, firsts, stops = asks
-    trees, chunks, size, oldest, open_, newest = store
+    trees, chunks, shift, oldest, open_, newest = store
     most_nodes = 1
     for t in range(trees.shape[0]):
         most_nodes = max(most_nodes, trees[t, NODES])
@@ -383,14 +396,14 @@ def skq(asks: Any, k: Any, reach: Any, store: Any, uses: Any, off: Any, out: Any
         mode = ONE if number <= 1 else (ANY if any_[q] else ALL)
         for leading in range(1 if mode != ANY else number):
             count = search_open(
-                open_, newest, place, first, stop, chosen, leading, mode, most, chunks, size, oldest, far, ranks, count, info
+                open_, newest, place, first, stop, chosen, leading, mode, most, chunks, shift, oldest, far, ranks, count, info
             )  # fmt: skip
         off[q + 1] = off[q] + count
 
 
 @kernel
 def _count_tree(
-    tree: Any, region: Any, first: Any, stop: Any, chunks: Any, size: Any, oldest: Any, stack: Any, counted: Any, met: Any,
+    tree: Any, region: Any, first: Any, stop: Any, chunks: Any, shift: Any, oldest: Any, stack: Any, counted: Any, met: Any,
     sums: Any, info: Any,
 ) -> None:  # fmt: skip
     """Add the tables of nodes that are inside, and the words of single objects elsewhere."""
@@ -431,7 +444,7 @@ def _count_tree(
                 info[EXAMINED] += 1
                 rank = tree[FIRST] + order[i]
                 if first <= rank < stop and (side == 1 or inside(x[i], y[i], region)):
-                    count_object(rank, chunks, size, oldest, counted, met, sums)
+                    count_object(rank, chunks, shift, oldest, counted, met, sums)
 
 
 @kernel
@@ -440,7 +453,7 @@ def stq(
 ) -> Any:
     """Answer questions for terms from `begin` on; return the first that is not answered, for which there is no room."""
     kinds, shape, _, _, _, firsts, stops = asks
-    trees, chunks, size, oldest, open_, newest = store
+    trees, chunks, shift, oldest, open_, newest = store
     counted, named, met = scratch
     region, stack, corner, sums = np.empty(REGION_SIZE), np.empty(DEEP, np.int64), np.zeros(2), np.zeros(3, np.int64)
     for q in range(begin, firsts.shape[0]):
@@ -448,8 +461,8 @@ def stq(
         read_region(kinds[q], shape[q], corner, 0.0, region)
         for t in range(trees.shape[0]):
             if trees[t, FIRST] < stop and trees[t, STOP] > first:
-                _count_tree(trees[t], region, first, stop, chunks, size, oldest, stack, counted, met, sums, info)
-        count_open(open_[3], newest, region, first, stop, chunks, size, oldest, counted, met, sums, info)
+                _count_tree(trees[t], region, first, stop, chunks, shift, oldest, stack, counted, met, sums, info)
+        count_open(open_[3], newest, region, first, stop, chunks, shift, oldest, counted, met, sums, info)
         found = list_terms(k[q], counted, named, met, sums, True, terms, counts, off[q], rest[q : q + 1], info)
         if found < 0:
             return q

@@ -21,8 +21,8 @@ Slots = NDArray[np.int32]
 OUTSIDE = 0.005
 #: Objects whose places tell where a frame is, of each chunk.
 SAMPLED = 1024
-#: Postings of one step of work, and objects.
-STEP, STEP_OBJECTS = 1 << 15, 1 << 13
+#: Postings of one step of work, objects, and chunks.
+STEP, STEP_OBJECTS, STEP_CHUNKS = 1 << 15, 1 << 13, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,8 +159,15 @@ def merged_block(
     table = np.array([chunk.row() for chunk in chunks])
     records, starts = np.empty((count, 4), np.int32), np.zeros((1 << (2 * level)) + 2, np.int32)
     words = np.empty(sum(len(chunk.words) for chunk in chunks), np.int32)
-    block_kernels.arrange(table, size, corner, frame, level, starts, records, records.view(np.float32))
-    yield 2 * count
+    for writing in (False, True):
+        for start in range(0, len(chunks), STEP_CHUNKS):
+            stop = min(start + STEP_CHUNKS, len(chunks))
+            block_kernels.arrange(
+                table, start, stop, size, corner, frame, level, writing, starts, records, records.view(np.float32)
+            )
+            yield (stop - start) * size
+        if not writing:
+            np.cumsum(starts[1:], out=starts[1:])
     for start in range(0, count, STEP_OBJECTS):
         stop = min(start + STEP_OBJECTS, count)
         block_kernels.copy_words(table, size, start, stop, records, words)

@@ -1,8 +1,7 @@
 """Kept objects in segments that are merged as they age: the default object index.
 
 New objects stand in an open chunk. A full chunk becomes a small segment (postings in a grid for each word) and a small block
-(objects by cell). Small ones are merged into middle ones, whose blocks also have heads, and middle segments into large ones;
-middle blocks stay.
+(objects by cell). Small ones are merged into middle ones, whose blocks also have heads, and middle ones into large ones.
 A question looks at a few dozen of them. Merging goes on in steps: each call of `add` does as much of it as its objects
 are worth, what is being merged stays in use until the result replaces it, and no call waits for a merge to end.
 
@@ -53,10 +52,8 @@ class Segments:
     """
 
     def __init__(self, space: Rect, chunk: int, middle: int, large: int) -> None:
-        if min(chunk, middle, large) < 2:
-            raise DeclarationError(
-                f"segments of {chunk} objects, merged by {middle} and {large}: expected numbers from 2 on"
-            )
+        if min(middle, large) < 2:
+            raise DeclarationError(f"segments are merged by {middle} and {large}, expected numbers from 2 on")
         self._fan = middle, large
         self._corner = np.array([space.min_x, space.min_y])
         self._far = max(space.max_x - space.min_x, space.max_y - space.min_y)
@@ -138,14 +135,20 @@ class Segments:
             self._store = None
 
     def _merge_middle(self) -> Merge:
-        """Merge the oldest middle segments into a large one."""
+        """Merge the oldest middle segments and blocks into a large one."""
         parts = self._middle[: self._fan[1]]
         frame = frame_around([part.frame for part in parts])
+        first, stop = ((rank - self.log.oldest) // self.log.size for rank in (parts[0].first, parts[-1].stop))
+        chunks = self.log.chunks[max(first, 0) : stop]  # of the oldest some may be dropped
+        self.scratch.ready(self.log.words.top)
         segment = yield from merged_segment(parts, frame, self.log.words.top)
+        block = yield from merged_block(chunks, self._corner, frame, self.scratch, headed=True)
         held = [part for part in self._middle if part.stop > segment.stop]
         if len(held) < len(self._middle):
             self._middle = held
             self._large.append(segment)
+            before = [part for part in self._blocks if part.stop <= block.first]
+            self._blocks = [*before, block, *(part for part in self._blocks if part.first >= block.stop)]
             self._store = None
 
     # --- questions ---------------------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ class Segments:
             blocks = [*self._blocks, *(block for _, block in self._small)]
             log = self.log
             self._store = (
-                *_table(segments, SEGMENT_FIELDS), *_table(blocks, BLOCK_FIELDS), log.table, log.size, log.oldest,
+                *_table(segments, SEGMENT_FIELDS), *_table(blocks, BLOCK_FIELDS), log.table, log.shift, log.oldest,
                 log.chains, log.newest, self._corner, SINGLE_ERROR * self._far,
             )  # fmt: skip
         return self._store

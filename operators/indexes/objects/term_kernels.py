@@ -13,18 +13,16 @@ from typing import Any
 import numpy as np
 
 from operators.indexes.objects import block_kernels as blocks_of
-from operators.indexes.objects.block_kernels import node_offset, z_code
 from operators.indexes.objects.probe_kernels import (
     EXAMINED,
-    FEW,
     NEEDED,
     ONE,
     REGION_SIZE,
     block_bounds,
     decided,
-    encloses,
     inside,
     lead,
+    next_run,
     probe,
     probe_open,
     read_region,
@@ -76,7 +74,7 @@ def _look_up(head: Any, block: Any, counted: Any, named: Any, met: Any, sums: An
 
 @kernel
 def _walk_block(
-    block: Any, frame: Any, region: Any, first: Any, stop: Any, heads: Any, chunks: Any, size: Any, oldest: Any, stack: Any,
+    block: Any, frame: Any, region: Any, first: Any, stop: Any, heads: Any, chunks: Any, shift: Any, oldest: Any, stack: Any,
     bounds: Any, counted: Any, named: Any, met: Any, sums: Any, info: Any,
 ) -> None:  # fmt: skip
     """Add the words of a block's objects inside of a region."""
@@ -88,26 +86,14 @@ def _walk_block(
     nodes = ints_at(block[blocks_of.NODES], block[blocks_of.NODE_LENGTH])
     whole = base >= first and block[blocks_of.STOP] <= stop
     block_bounds(region, frame, level, bounds)
-    stack[0, 0] = stack[0, 1] = stack[0, 2] = 0
-    depth = 1
-    while depth > 0:
-        depth -= 1
-        at, column, row = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        width = level - at
-        node = z_code(column, row)
-        begin, end = starts[node << (2 * width)], starts[(node + 1) << (2 * width)]
-        side = encloses(region, frame, level, column, row, np.int64(1) << width, bounds) if begin < end else 0
-        if side == 0:
-            continue
-        if side == 2 and at < level and end - begin > FEW:
-            for quarter in range(4):
-                stack[depth, 0], stack[depth, 1] = at + 1, 2 * column + (quarter & 1)
-                stack[depth, 2] = 2 * row + (quarter >> 1)
-                depth += 1
-            continue
+    stack[0, :] = 0
+    depth, most = np.int64(1), blocks_of.MOST_HEADED if heads and whole else stop - first
+    while True:
+        depth, begin, end, side, place = next_run(stack, depth, starts, level, region, frame, bounds, most)
+        if end < 0:
+            return
         word = records[4 * begin - 1] if begin > 0 else np.int32(0)
         if side == 1 and whole:
-            place = node_offset(at) + node
             if heads and place < nodes.shape[0] and nodes[place] >= 0:
                 _look_up(nodes[place], block, counted, named, met, sums)
                 sums[SPARED] += records[4 * end - 1] - word
@@ -119,34 +105,37 @@ def _walk_block(
         for p in range(begin, end):
             rank = base + records[4 * p + 2]
             if (whole or first <= rank < stop) and (
-                side == 1 or decided(places[4 * p], places[4 * p + 1], rank, region, chunks, size, oldest)
+                side == 1 or decided(places[4 * p], places[4 * p + 1], rank, region, chunks, shift, oldest)
             ):
                 count_words(words, word, records[4 * p + 3], counted, met, sums)
             word = records[4 * p + 3]
 
 
 @kernel
-def count_object(rank: Any, chunks: Any, size: Any, oldest: Any, counted: Any, met: Any, sums: Any) -> None:
+def count_object(rank: Any, chunks: Any, shift: Any, oldest: Any, counted: Any, met: Any, sums: Any) -> None:
     """Count the words of one object."""
-    chunk = (rank - oldest) // size
-    row = rank - oldest - chunk * size
-    off = ints_at(chunks[chunk, blocks_of.CHUNK_OFF], size + 1)
+    chunk = (rank - oldest) >> shift
+    row = rank - oldest - (chunk << shift)
+    off = ints_at(chunks[chunk, blocks_of.CHUNK_OFF], (np.int64(1) << shift) + 1)
     words = ints_at(chunks[chunk, blocks_of.CHUNK_WORDS], chunks[chunk, blocks_of.CHUNK_WORD_LENGTH])
     count_words(words, off[row], off[row + 1], counted, met, sums)
 
 
 @kernel
 def count_open(
-    base: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, size: Any, oldest: Any, counted: Any, met: Any,
+    base: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, shift: Any, oldest: Any, counted: Any, met: Any,
     sums: Any, info: Any,
 ) -> None:  # fmt: skip
     """Count the words of the open chunk's objects inside of a region."""
-    chunk = (base - oldest) // size
-    x, y = doubles_at(chunks[chunk, blocks_of.CHUNK_X], size), doubles_at(chunks[chunk, blocks_of.CHUNK_Y], size)
+    chunk = (base - oldest) >> shift
+    x, y = (
+        doubles_at(chunks[chunk, blocks_of.CHUNK_X], np.int64(1) << shift),
+        doubles_at(chunks[chunk, blocks_of.CHUNK_Y], np.int64(1) << shift),
+    )
     for rank in range(max(first, base), min(stop, newest)):
         info[EXAMINED] += 1
         if inside(x[rank - base], y[rank - base], region):
-            count_object(rank, chunks, size, oldest, counted, met, sums)
+            count_object(rank, chunks, shift, oldest, counted, met, sums)
 
 
 @kernel
@@ -154,16 +143,16 @@ def _walk(
     store: Any, region: Any, first: Any, stop: Any, heads: Any, counted: Any, named: Any, met: Any, sums: Any, info: Any
 ) -> None:
     """Add the words of all objects inside of a region."""
-    _, _, blocks, frames, chunks, size, oldest, open_, newest, _, _ = store
+    _, _, blocks, frames, chunks, shift, oldest, open_, newest, _, _ = store
     stack, bounds = np.empty((4 * FINEST, 3), np.int64), np.empty(4, np.int64)
     sums[:] = 0
     for b in range(blocks.shape[0]):
         if blocks[b, blocks_of.FIRST] < stop and blocks[b, blocks_of.STOP] > first:
             _walk_block(
-                blocks[b], frames[b], region, first, stop, heads, chunks, size, oldest, stack, bounds, counted, named, met,
+                blocks[b], frames[b], region, first, stop, heads, chunks, shift, oldest, stack, bounds, counted, named, met,
                 sums, info,
             )  # fmt: skip
-    count_open(open_[3], newest, region, first, stop, chunks, size, oldest, counted, met, sums, info)
+    count_open(open_[3], newest, region, first, stop, chunks, shift, oldest, counted, met, sums, info)
 
 
 @kernel
@@ -183,7 +172,7 @@ def _settle(
     info: Any,
 ) -> Any:  # fmt: skip
     """Count exactly what may come up to the kth count, and forget the rest; return False where that is too much work."""
-    segments, frames, _, _, chunks, size, oldest, open_, _, _, _ = store
+    segments, frames, _, _, chunks, shift, oldest, open_, _, _, _ = store
     if sums[TAIL] >= kth:
         return False
     left = 0
@@ -205,11 +194,11 @@ def _settle(
             for g in range(segments.shape[0]):
                 if grids[g] >= 0:
                     count = probe(
-                        segments[g], frames[g], grids[g], region, first, stop, word_of, 0, ONE, np.int32(0), chunks, size,
+                        segments[g], frames[g], grids[g], region, first, stop, word_of, 0, ONE, np.int32(0), chunks, shift,
                         oldest, True, nobody, count, info,
                     )  # fmt: skip
             count = probe_open(
-                open_, region, first, stop, word_of, 0, ONE, chunks, size, oldest, True, nobody, count, info
+                open_, region, first, stop, word_of, 0, ONE, chunks, shift, oldest, True, nobody, count, info
             )
             counted[word] = count + 1
         named[word] = 0
@@ -285,7 +274,7 @@ def stq(
 
 @kernel
 def count_ranks(
-    begin: Any, rank_off: Any, ranks: Any, k: Any, chunks: Any, size: Any, oldest: Any, scratch: Any, off: Any, terms: Any,
+    begin: Any, rank_off: Any, ranks: Any, k: Any, chunks: Any, shift: Any, oldest: Any, scratch: Any, off: Any, terms: Any,
     counts: Any, rest: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Count the words of objects that were found for each question; as `stq`."""
@@ -293,7 +282,7 @@ def count_ranks(
     sums = np.zeros(3, np.int64)
     for q in range(begin, k.shape[0]):
         for i in range(rank_off[q], rank_off[q + 1]):
-            count_object(ranks[i], chunks, size, oldest, counted, met, sums)
+            count_object(ranks[i], chunks, shift, oldest, counted, met, sums)
         found = list_terms(k[q], counted, named, met, sums, True, terms, counts, off[q], rest[q : q + 1], info)
         if found < 0:
             return q
