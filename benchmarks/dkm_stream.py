@@ -107,13 +107,18 @@ def initial_objects(count: int, seed: int) -> ObjectBatch:
     return synthetic_objects(count, seed, _INITIAL)
 
 
+@lru_cache(maxsize=2)
+def _some_queries(count: int) -> QueryBatch:
+    """Return queries for their columns, made once: drawing them takes milliseconds that no time-stamp should be charged."""
+    return drawn_queries(synthetic_objects(count, 0), count, 0, 0.0, 0.0)
+
+
 def _ends(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], first: int, ts: int) -> QueryBatch:
     """Return unregistrations."""
     count = len(numbers)
     number = np.arange(first, first + count)
-    some = drawn_queries(synthetic_objects(count, 0), count, 0, 0.0, 0.0)
     return replace(
-        some, number=number, target=numbers, op=np.full(count, OP_UNREGISTER, np.uint8), ts=np.full(count, ts),
+        _some_queries(count), number=number, target=numbers, op=np.full(count, OP_UNREGISTER, np.uint8), ts=np.full(count, ts),
         end=np.full(count, ts), kw_off=np.zeros(count + 1, np.int32), kw=np.empty(0, np.int64), ids=Ids("int", number),
     )  # fmt: skip
 
