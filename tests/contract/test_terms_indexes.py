@@ -29,7 +29,7 @@ every_index = pytest.mark.parametrize("name", list(TERMS_INDEXES))
 every_metric = pytest.mark.parametrize("metric", list(SPACES))
 
 #: Small structures change shape early: options under which a handful of objects already fills blocks and exceeds candidates.
-EAGER = {"candidates": {"candidates": 3, "sizes": (2, 6, 24)}, "groups": {"steps": 2, "index": "brute"}}
+EAGER = {"candidates": {"candidates": 3, "sizes": (2, 4, 12, 24)}, "groups": {"steps": 2, "index": "brute"}}
 
 #: How late an instant may be asked for, and the longest window.
 LATE, LONGEST = 3, 12

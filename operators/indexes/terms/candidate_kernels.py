@@ -2,9 +2,9 @@
 
 *Objects.* Row r (relative to a base that is a multiple of the largest block) has the words
 ``words[word_off[r]:word_off[r + 1]]``. Level l divides the rows into blocks of ``geometry[l, SIZE]``; within each,
-objects stand in the order of the cells of a grid of ``geometry[l, SIDE]`` squared: ``x[l, p]``, ``y[l, p]``, ``row[l,
-p]``, with ``starts`` of cell c of block b at ``geometry[l, AT] + b * (SIDE * SIDE + 1) + c``, relative to the block. Up
-to ``geometry[l, SEALED]`` rows are sorted on level l; on level 0 all are. A range of rows is divided into the largest
+objects stand in the order of the cells of a grid of ``geometry[l, SIDE]`` squared: ``points[l, p]`` is (x, y, row),
+with ``starts`` of cell c of block b at ``geometry[l, AT] + b * (SIDE * SIDE + 1) + c``, relative to the block. Up to
+``geometry[l, SEALED]`` rows are sorted on level l; on level 0 all are. A range of rows is divided into the largest
 blocks that fit, and looked at with a test of rows at its two ends only.
 
 *Candidates* of slot q are ``cand[at[q]:at[q] + held[q]]`` (word, count), at most ``room[q]``; held < 0: none. No other
@@ -47,9 +47,8 @@ def _cell(value: Any, low: Any, per_unit: Any, side: Any) -> Any:
 
 @kernel
 def sort_block(
-    level: Any, first: Any, stop: Any, source: Any, geometry: Any, scale: Any, x: Any, y: Any, row: Any, starts: Any,
-    spare_x: Any, spare_y: Any, spare_row: Any,
-) -> None:  # fmt: skip
+    level: Any, first: Any, stop: Any, source: Any, geometry: Any, scale: Any, points: Any, starts: Any, spare: Any
+) -> None:
     """Sort rows of one block by cell, from the places where another level (or the same) has them."""
     side = geometry[level, SIDE]
     low_x, low_y, per_x, per_y = scale[0], scale[1], scale[2] * side, scale[3] * side
@@ -59,18 +58,20 @@ def sort_block(
         starts[at + c] = 0
     for p in range(first, stop):
         i = p - first
-        spare_x[i], spare_y[i], spare_row[i] = x[source, p], y[source, p], row[source, p]
-        starts[at + _cell(spare_y[i], low_y, per_y, side) * side + _cell(spare_x[i], low_x, per_x, side)] += 1
+        for part in range(3):
+            spare[i, part] = points[source, p, part]
+        starts[at + _cell(spare[i, 1], low_y, per_y, side) * side + _cell(spare[i, 0], low_x, per_x, side)] += 1
     total = 0
     for c in range(cells + 1):
         count = starts[at + c]
         starts[at + c] = total
         total += count
     for i in range(stop - first):
-        c = at + _cell(spare_y[i], low_y, per_y, side) * side + _cell(spare_x[i], low_x, per_x, side)
+        c = at + _cell(spare[i, 1], low_y, per_y, side) * side + _cell(spare[i, 0], low_x, per_x, side)
         p = first + starts[c]
         starts[c] += 1
-        x[level, p], y[level, p], row[level, p] = spare_x[i], spare_y[i], spare_row[i]
+        for part in range(3):
+            points[level, p, part] = spare[i, part]
     for c in range(cells, 0, -1):  # each start has moved on to that of the next cell
         starts[at + c] = starts[at + c - 1]
     starts[at] = 0
@@ -114,10 +115,67 @@ def _wanted(slot: Any, r: Any, traits: Any, kw: Any, pool: Any, term_of: Any, wo
 
 
 @kernel
+def _divide(a: Any, b: Any, geometry: Any, blocks: Any) -> Any:
+    """List the largest blocks that make up the rows from a on, as many as there is room for; return how many, and the next row.
+
+    A block is its level, its first row, and whether all of its rows are meant.
+    """
+    count, p, top = 0, a, geometry.shape[0] - 1
+    while p < b and count < blocks.shape[0]:
+        level = 0
+        for upper in range(top, 0, -1):
+            size = geometry[upper, SIZE]
+            if p % size == 0 and p + size <= b and p + size <= geometry[upper, SEALED]:
+                level = upper
+                break
+        size = geometry[level, SIZE]
+        first = p // size * size
+        blocks[count, 0], blocks[count, 1] = level, first
+        blocks[count, 2] = first >= a and (first + size <= b or b >= geometry[0, SEALED])
+        count += 1
+        p = first + size
+    return count, p
+
+
+@kernel
+def _cells(slot: Any, level: Any, first: Any, box: Any, geometry: Any, scale: Any) -> Any:
+    """Return where the starts of a block are, and the cells of a query's box in it: columns from and to, lines from and to."""
+    side = geometry[level, SIDE]
+    per_x, per_y = scale[2] * side, scale[3] * side
+    head = geometry[level, AT] + first // geometry[level, SIZE] * (side * side + 1)
+    left, right = _cell(box[slot, 0], scale[0], per_x, side), _cell(box[slot, 2], scale[0], per_x, side)
+    return (
+        head,
+        side,
+        left,
+        right,
+        _cell(box[slot, 1], scale[1], per_y, side),
+        _cell(box[slot, 3], scale[1], per_y, side),
+    )
+
+
+@kernel
+def _foresee(slot: Any, count: Any, blocks: Any, box: Any, geometry: Any, scale: Any, points: Any, starts: Any) -> None:
+    """Ask for the starts of the cells of all blocks, then for their first objects: each would be waited for alone."""
+    for n in range(count):
+        head, side, left, _, low, high = _cells(slot, blocks[n, 0], blocks[n, 1], box, geometry, scale)
+        for line in range(low, min(high, low + 3) + 1):
+            prefetch(starts, head + line * side + left)
+    row_size, level_size = np.int64(3), np.int64(3) * points.shape[1]
+    for n in range(count):
+        level, first = blocks[n, 0], blocks[n, 1]
+        head, side, left, _, low, high = _cells(slot, level, first, box, geometry, scale)
+        for line in range(low, min(high, low + 3) + 1):
+            at = level * level_size + (first + starts[head + line * side + left]) * row_size
+            prefetch(points, at)
+            prefetch(points, at + 8)
+
+
+@kernel
 def _collect(
     slot: Any, a: Any, b: Any, on_earth: Any, box: Any, half: Any, shape: Any, traits: Any, kw: Any, pool: Any,
-    term_of: Any, geometry: Any, scale: Any, x: Any, y: Any, row: Any, starts: Any, word_off: Any, words: Any,
-    found: Any, at: Any, tally: Any,
+    term_of: Any, geometry: Any, scale: Any, points: Any, starts: Any, word_off: Any, words: Any, blocks: Any, found: Any,
+    at: Any, tally: Any,
 ) -> Any:  # fmt: skip
     """Write the rows from a to b that a query counts to `found`, from a place on; return the next place.
 
@@ -125,42 +183,34 @@ def _collect(
     """
     kind = traits[slot] & KIND
     s0, s1, s2, s3 = shape[slot, 0], shape[slot, 1], shape[slot, 2], shape[slot, 3]
-    begin, p, top = at, a, geometry.shape[0] - 1
+    begin, p = at, a
     while p < b:
-        level = 0
-        for upper in range(top, 0, -1):
-            size = geometry[upper, SIZE]
-            if p % size == 0 and p + size <= b and p + size <= geometry[upper, SEALED]:
-                level = upper
-                break
-        size, side = geometry[level, SIZE], geometry[level, SIDE]
-        first = p // size * size
-        inner = first >= a and (first + size <= b or b >= geometry[0, SEALED])
-        per_x, per_y = scale[2] * side, scale[3] * side
-        left, right = _cell(box[slot, 0], scale[0], per_x, side), _cell(box[slot, 2], scale[0], per_x, side)
-        low, high = _cell(box[slot, 1], scale[1], per_y, side), _cell(box[slot, 3], scale[1], per_y, side)
-        head = geometry[level, AT] + first // size * (side * side + 1)
-        for line in range(low, high + 1):
-            z, end = first + starts[head + line * side + left], first + starts[head + line * side + right + 1]
-            tally[0] += end - z
-            while z < end:
-                ox, oy, r = x[level, z], y[level, z], row[level, z]
-                z += 1
-                if kind == REGION_RECT:
-                    inside = (ox >= s0) & (ox <= s2) & (oy >= s1) & (oy <= s3)
-                elif kind != REGION_CIRCLE:
-                    inside = True
-                elif on_earth:
-                    where = _side_of_circle(ox, oy, s0, s1, half[slot])
-                    if where == 2 and (inner or (r >= a and r < b)):
-                        return -1
-                    inside = where == 1
-                else:
-                    inside = (ox - s0) * (ox - s0) + (oy - s1) * (oy - s1) <= s2 * s2
-                if inside and (inner or (r >= a and r < b)):
-                    found[at] = r
-                    at += 1
-        p = first + size
+        count, after = _divide(p, b, geometry, blocks)
+        _foresee(slot, count, blocks, box, geometry, scale, points, starts)
+        for n in range(count):
+            level, first, inner = blocks[n, 0], blocks[n, 1], blocks[n, 2] != 0
+            head, side, left, right, low, high = _cells(slot, level, first, box, geometry, scale)
+            for line in range(low, high + 1):
+                z, end = first + starts[head + line * side + left], first + starts[head + line * side + right + 1]
+                tally[0] += end - z
+                while z < end:
+                    ox, oy, r = points[level, z, 0], points[level, z, 1], int(points[level, z, 2])
+                    z += 1
+                    if kind == REGION_RECT:
+                        inside = (ox >= s0) & (ox <= s2) & (oy >= s1) & (oy <= s3)
+                    elif kind != REGION_CIRCLE:
+                        inside = True
+                    elif on_earth:
+                        where = _side_of_circle(ox, oy, s0, s1, half[slot])
+                        if where == 2 and (inner or (r >= a and r < b)):
+                            return -1
+                        inside = where == 1
+                    else:
+                        inside = (ox - s0) * (ox - s0) + (oy - s1) * (oy - s1) <= s2 * s2
+                    if inside and (inner or (r >= a and r < b)):
+                        found[at] = r
+                        at += 1
+        p = after
     if kw[slot, 0] > 0:
         kept = begin
         for i in range(begin, at):
@@ -262,6 +312,10 @@ def _advance(
     Return the next place, or -1 where the bound has reached the kth count: then candidates are worth nothing any more.
     """
     for i in range(begin, end):
+        if i + _AHEAD < end:
+            ahead = word_off[found[i + _AHEAD]]
+            prefetch(words, ahead)
+            prefetch(words, ahead + 16)
         for p in range(word_off[found[i]], word_off[found[i] + 1]):
             acc[words[p]] -= 1
     first, last = at[slot], at[slot] + held[slot]
@@ -307,9 +361,9 @@ def _advance(
 @kernel
 def count_terms(
     start: Any, order: Any, slots: Any, begin: Any, end: Any, k: Any, whole: Any, base: Any, on_earth: Any, box: Any,
-    half: Any, shape: Any, traits: Any, kw: Any, pool: Any, term_of: Any, geometry: Any, scale: Any, x: Any, y: Any,
-    row: Any, starts: Any, word_off: Any, words: Any, cand: Any, at: Any, room: Any, held: Any, bound: Any, since: Any,
-    upto: Any, found: Any, acc: Any, touched: Any, hist: Any, out_off: Any, out_term: Any, out_count: Any, tally: Any,
+    half: Any, shape: Any, traits: Any, kw: Any, pool: Any, term_of: Any, geometry: Any, scale: Any, points: Any,
+    starts: Any, word_off: Any, words: Any, cand: Any, at: Any, room: Any, held: Any, bound: Any, since: Any, upto: Any,
+    blocks: Any, found: Any, acc: Any, touched: Any, hist: Any, out_off: Any, out_term: Any, out_count: Any, tally: Any,
     unsure: Any,
 ) -> Any:  # fmt: skip
     """Answer ``order[start:]``; return how many of `order` are answered, and the room for items that the next one needs.
@@ -333,8 +387,8 @@ def count_terms(
             for part in range(2 if known else 1):
                 lower, upper = (left, a) if part == 1 else (right if known else a, b)
                 leaving = _collect(
-                    slot, lower, upper, on_earth, box, half, shape, traits, kw, pool, term_of, geometry, scale, x, y, row,
-                    starts, word_off, words, found, leaving, tally,
+                    slot, lower, upper, on_earth, box, half, shape, traits, kw, pool, term_of, geometry, scale, points,
+                    starts, word_off, words, blocks, found, leaving, tally,
                 )  # fmt: skip
                 entering = entering if part == 1 else leaving
                 if leaving < 0:

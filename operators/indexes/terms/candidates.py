@@ -30,6 +30,8 @@ Slots = NDArray[np.int32]
 
 #: Candidates of a query, at least so many for each term that it wants.
 A_TERM = 2
+#: Blocks that are looked at together.
+DIVIDED = 32
 
 
 class Candidates:
@@ -45,7 +47,7 @@ class Candidates:
         table: QueryTable,
         window: TermWindow,
         candidates: int = 48,
-        sizes: Sequence[int] = (2048, 16_384, 131_072),
+        sizes: Sequence[int] = (2048, 8192, 32_768, 131_072),
     ) -> None:
         if candidates < 1:
             raise DeclarationError(f"candidates = {candidates}, expected at least 1")
@@ -72,6 +74,7 @@ class Candidates:
         self._touched: Slots = np.empty(0, np.int32)
         self._hist: Slots = np.zeros(0, np.int32)
         self._found: Slots = np.empty(0, np.int32)
+        self._divided: Ints = np.empty((DIVIDED, 3), np.int64)
         self._items = 4096
         self.enumerated = 0
 
@@ -165,10 +168,10 @@ class Candidates:
             done, need = count_terms(
                 done, order, asked.slots, asked.first, asked.stop, asked.k, asked.whole, blocks.base,
                 table.metric == "haversine", self._box, self._half, table.shape, table.traits, table.kw, table.pool,
-                self._term_of, blocks.geometry, blocks.scale, blocks.x, blocks.y, blocks.row, blocks.starts,
+                self._term_of, blocks.geometry, blocks.scale, blocks.points, blocks.starts,
                 blocks.word_off, blocks.words, self._candidates, self._at, self._room, self._held, self._bound,
-                self._since, self._upto, self._found, self._acc, self._touched, self._hist, off, term, count, tally,
-                unsure,
+                self._since, self._upto, self._divided, self._found, self._acc, self._touched, self._hist, off,
+                term, count, tally, unsure,
             )  # fmt: skip
         self.enumerated += int(tally[2])
         found = self._in_order(order, off, self._terms.raw[term[: off[n]]], count[: off[n]].astype(np.int64), tally)

@@ -7,7 +7,6 @@ has them any more.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,19 +50,17 @@ class CellBlocks:
         self.geometry[:, SIDE] = [max(1, 1 << (max(size // IN_A_CELL, 1).bit_length() - 1) // 2) for size in sizes]
         levels = len(sizes)
         self.base = self.stop = 0
-        self.x: Floats = np.empty((levels, 0))
-        self.y: Floats = np.empty((levels, 0))
-        self.row: Slots = np.empty((levels, 0), np.int32)
+        self.points: Floats = np.empty((levels, 0, 3))
         self.starts: Slots = np.empty(0, np.int32)
         self.word_off: Ints = np.zeros(1, np.int64)
         self.words: Slots = np.empty(0, np.int32)
-        self._spare: tuple[Any, ...] = ()
+        self._spare: Floats = np.empty((0, 3))
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
         rows = self.stop - self.base
-        return int(20 * len(self.geometry) * rows + self.starts.nbytes + 8 * rows + 4 * self.word_off[rows])
+        return int(24 * len(self.geometry) * rows + self.starts.nbytes + 8 * rows + 4 * self.word_off[rows])
 
     def append(self, objects: ObjectBatch) -> None:
         """Take in objects, as the next rows."""
@@ -73,8 +70,8 @@ class CellBlocks:
         head = int(self.word_off[used])
         self.word_off[used + 1 : used + count + 1] = head + objects.kw_off[1:]
         self.words[head : head + len(numbers)] = numbers
-        self.x[0, used : used + count], self.y[0, used : used + count] = objects.x, objects.y
-        self.row[0, used : used + count] = np.arange(used, used + count)
+        fresh = self.points[0, used : used + count]
+        fresh[:, 0], fresh[:, 1], fresh[:, 2] = objects.x, objects.y, np.arange(used, used + count)
         self.stop += count
         self._sort(used, used + count)
 
@@ -91,16 +88,14 @@ class CellBlocks:
                 self.geometry[level, SEALED] = start + size
 
     def _sort_one(self, level: int, start: int, stop: int) -> None:
-        sort_block(
-            level, start, stop, max(level - 1, 0), self.geometry, self.scale, self.x, self.y, self.row, self.starts,
-            *self._spare,
-        )  # fmt: skip
+        source = max(level - 1, 0)
+        sort_block(level, start, stop, source, self.geometry, self.scale, self.points, self.starts, self._spare)
 
     def _reserve(self, rows: int, words: int) -> None:
         """Make room for so many rows and words."""
         if words > len(self.words):
             self.words = grown(self.words[: self.word_off[self.stop - self.base]], words + words // 2 + 64)
-        if rows > self.x.shape[1]:
+        if rows > self.points.shape[1]:
             self._lay_out(0, rows + rows // 2 + 64)
 
     def forget(self, first: int) -> None:
@@ -128,16 +123,11 @@ class CellBlocks:
             source = int(self.geometry[level, AT]) + gone // size * int(cells[level])
             starts[at[level] : at[level] + count] = self.starts[source : source + count]
         self.starts, self.geometry[:, AT] = starts, at[:-1]
-        self.x, self.y, self.row = (_cut(array, gone, rows, room) for array in (self.x, self.y, self.row))
-        self.row[:, : rows - gone] -= np.int32(gone)
+        points = np.empty((len(sizes), room, 3))
+        points[:, : rows - gone] = self.points[:, gone:rows]
+        points[:, : rows - gone, 2] -= gone
+        self.points = points
         self.geometry[:, SEALED] = np.maximum(self.geometry[:, SEALED] - gone, 0)
         self.word_off = grown(self.word_off, room + 1)
-        if not self._spare:
-            self._spare = (np.empty(largest), np.empty(largest), np.empty(largest, np.int32))
-
-
-def _cut(array: NDArray[Any], first: int, stop: int, room: int) -> NDArray[Any]:
-    """Return some columns of an array, with room for more."""
-    cut = np.empty((len(array), room), array.dtype)
-    cut[:, : stop - first] = array[:, first:stop]
-    return cut
+        if not len(self._spare):
+            self._spare = np.empty((largest, 3))

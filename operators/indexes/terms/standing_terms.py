@@ -47,6 +47,8 @@ class StandingTerms(StandingQueries):
         super()._clear()
         #: By slot: k, window and slide of each query.
         self._wanted: NDArray[np.int64] = np.empty((0, 3), np.int64)
+        #: The longest slide of all that are shorter than their window.
+        self._slack = 0
         self._structure = self._make(self._table, self._window)
         if len(self._window):
             self._structure.append(self._window.first)
@@ -67,6 +69,8 @@ class StandingTerms(StandingQueries):
         if self._table.roster.top > len(self._wanted):
             self._wanted = grown(self._wanted, 3 * self._table.roster.top + 64)
         self._wanted[slots] = np.column_stack([queries.k, queries.window, queries.slide])
+        sliding = queries.slide[queries.slide < queries.window]
+        self._slack = max(self._slack, int(sliding.max(initial=0)))
         self._structure.add(slots)
 
     def _unfile(self, slots: Slots) -> Slots:
@@ -90,11 +94,7 @@ class StandingTerms(StandingQueries):
 
         Those that have left a window since the last slide are kept, because structures count what leaves.
         """
-        held = self._table.roster.held()
-        _, windows, slides = self._wanted[held].T
-        sliding = slides[slides < windows]
-        upto = before - (int(sliding.max()) if len(sliding) else 0)
-        first = int(self._window.rows_upto(np.array([upto], np.int64))[0])
+        first = int(self._window.rows_upto(np.array([before - self._slack], np.int64))[0])
         if first > self._window.first:
             self._structure.forget(first)
             self._window.forget(first)
