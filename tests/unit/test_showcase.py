@@ -18,9 +18,9 @@ OBJECTS = [{"id": i, "ts": 0, "x": 0, "y": 0, "text": f"the text of {i}"} for i 
 QUERIES = [
     {"id": "a", "type": "range", "region": {"circle": [1.0, 2.0, 0.5]}, "keywords": ["fire"]},
     {"id": "b", "type": "knn", "at": [1.5, 2.0], "k": 5, "keywords": ["fire", "flood"], "match": "any"},
-    {"id": "c", "type": "terms", "region": {"rect": [0, 0, 1, 1]}, "k": 2, "window": 10},
+    {"id": "c", "type": "terms", "region": {"rect": [0, 0, 1, 1]}, "k": 2, "window": 259_200_000, "slide": 1000},
     {"id": "d", "type": "topk", "at": [0, 0], "k": 1, "keywords": ["fire"]},
-    {"id": "e", "type": "range", "continuous": False, "region": {"rect": [0, 0, 1, 1]}},
+    {"id": "e", "type": "range", "continuous": False, "region": {"rect": [0, 0, 1, 1]}, "window": 1_500},
 ]
 
 
@@ -61,13 +61,13 @@ def test_matches_and_lists_are_shown_in_the_order_of_time(tmp_path):
         "for a: 'fire' within 0.5 of (1, 2)",
         "1970-01-01 00:02  12  1",
         "3  fire",
-        "for c: the 2 most frequent words of anything in the rectangle from (0, 0) to (1, 1)",
+        "for c: the 2 most frequent words of anything in the rectangle from (0, 0) to (1, 1), in the last 3 days, every second",
         "1970-01-01 00:03  0.500  7",
         "for d: the 1 best for 'fire' from (0, 0)",
         "1970-01-01 00:04  the text of 2",
-        "for e: anything in the rectangle from (0, 0) to (1, 1)",
+        "for e: anything in the rectangle from (0, 0) to (1, 1), in the last 1,500 milliseconds, asked once",
         "1970-01-01 00:05  nothing",
-        "for e: anything in the rectangle from (0, 0) to (1, 1)",
+        "for e: anything in the rectangle from (0, 0) to (1, 1), in the last 1,500 milliseconds, asked once",
     ]
 
 

@@ -134,9 +134,27 @@ def _questions(paths: list[Path], wanted: set[str]) -> dict[str, dict[str, Any]]
 _LISTS = {"knn": "nearest with", "topk": "best for", "terms": "most frequent words of"}
 
 
+#: Milliseconds of the units that times are told in.
+_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"), (1, "millisecond"))
+
+
+def _time(ms: int) -> str:
+    """Return a time in words, as in "hour" or "3 hours"."""
+    size, unit = next((size, unit) for size, unit in _UNITS if ms % size == 0)
+    return unit if ms == size else f"{ms // size:,} {unit}s"
+
+
 def _question(line: dict[str, Any] | None) -> str:
+    """Return what was asked for, and of which time: a standing question is about what comes."""
     if line is None:
         return "a standing question"
+    times = [f"in the last {_time(line['window'])}"] if "window" in line else []
+    times += [f"every {_time(line['slide'])}"] if "slide" in line else []
+    times += ["asked once"] if line.get("continuous") is False else []
+    return ", ".join([_wanted(line), *times])
+
+
+def _wanted(line: dict[str, Any]) -> str:
     joint = " or " if line.get("match") == "any" else " and "
     words = joint.join(f"'{word}'" for word in line.get("keywords", ())) or "anything"
     if (lists := _LISTS.get(line.get("type", "range"))) is not None:
