@@ -24,8 +24,11 @@ from topology.amendments import without_streams
 
 __all__ = ["DskypeSpout", "DskypeStream", "dskype_topology", "plan_of_start"]
 
-#: Subscriptions that are registered in an epoch, and messages and subscriptions that a plan is made from.
-REGISTERED, SAMPLE = 20_000, 20_000
+#: Messages that fill the window and subscriptions that are registered in an epoch; how many of both a plan is made from.
+FILLED, REGISTERED, SAMPLE = 5_000, 20_000, 20_000
+
+#: The paper has one for its 32 subscription bolts, which keep the buffers; here aggregators do.
+AGGREGATORS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class DskypeStream:
     @property
     def filling(self) -> int:
         """Epochs that fill the window."""
-        return -(-self.window // self.messages)
+        return -(-self.window // FILLED)
 
     @property
     def begin(self) -> int:
@@ -87,10 +90,9 @@ class DskypeSpout(Spout):
         """Make all of it."""
         self._context = context
         stream = self.stream
-        first = stream.filling * stream.messages
-        whole = skype_messages(first + stream.epochs * stream.messages, stream.seed)
+        whole = skype_messages(stream.window + stream.epochs * stream.messages, stream.seed)
         if stream.hot >= 0:
-            hot = first + stream.hot * stream.messages
+            hot = stream.window + stream.hot * stream.messages
             whole = ObjectBatch.concat([whole.slice(0, hot), _hot(whole.slice(hot, len(whole)), stream)])
         self._messages = whole
         self._subscriptions = skype_subscriptions(stream.subscriptions, stream.seed, k=stream.k)
@@ -105,10 +107,13 @@ class DskypeSpout(Spout):
             self._context.count("queries", len(new))
             emit.batch(replace(new, ts=np.full(len(new), number)), "queries")
             return True
-        at = number if number < stream.filling else number - stream.begin + stream.filling
-        if at >= stream.filling + stream.epochs or epoch.final:
+        if number >= stream.begin + stream.epochs or epoch.final:
             return False
-        some = self._messages.slice(at * stream.messages, (at + 1) * stream.messages)
+        if number < stream.filling:
+            some = self._messages.slice(number * FILLED, min((number + 1) * FILLED, stream.window))
+        else:
+            start = stream.window + (number - stream.begin) * stream.messages
+            some = self._messages.slice(start, start + stream.messages)
         self._context.count("objects", len(some))
         emit.batch(replace(some, ts=np.full(len(some), number)), "objects")
         return True
@@ -156,7 +161,7 @@ def dskype_topology(
         "evaluator": {"parallelism": plan.workers, "prefix": prefix},
         "router": single,
         "messages": {"parallelism": 3},
-        "aggregator": single,
+        "aggregator": {"parallelism": AGGREGATORS},
     }
     tables: Mapping[str, Any] = {"topology": settings, "bolt": bolts}
     without = ["topology.space", "topology.epoch", "topology.window", "topology.partitioner"]

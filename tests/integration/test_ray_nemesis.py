@@ -23,6 +23,7 @@ from crashes import saving_topology
 from knn_inputs import dkm_topology, write_knn_inputs
 from latest_queries import latest_topology, write_latest_inputs, wrong_lines
 from range_inputs import lines_of, write_inputs
+from topk_inputs import restless_topology, write_topk_inputs
 
 from streams.comparison import compare
 from streams.files.result_files import read_results
@@ -68,6 +69,16 @@ def dkm(folder, _moment):
     )  # fmt: skip
 
 
+def dskype(folder, _moment):
+    """DSkype: a short window, so that buffers run dry all the time, while subscriptions move."""
+    return restless_topology(
+        "dskype.toml", *write_topk_inputs(folder, 21, objects=OBJECTS, queries=150, last_ts=90), "topology.window.objects=30",
+        "topology.epoch.objects=10", "topology.epoch.queries=100", "topology.max_pending=4", "topology.ray.workers=3",
+        "topology.ray.silent_seconds=0.5", f"topology.checkpoint.directory={folder / 'checkpoints'}",
+        "topology.checkpoint.epochs=11", "bolt.evaluator.parallelism=3", "bolt.sink.operator=collect",
+    )  # fmt: skip
+
+
 def wrong_lists(topology, collected):
     """Return what is wrong with the lists of a run."""
     comparison = compare(oracle_of(topology), verify_lines(collected))
@@ -108,6 +119,8 @@ SUBJECTS = {
         aggregator="merger[1]",
     ),
     "dkm": Subject(dkm, wrong_lists, ("adoption", "checkpoint"), router="router[0]", aggregator="merger[1]"),
+    # In the place of a router stands who answers searches.
+    "dskype": Subject(dskype, wrong_lists, ("refill", "rebalance"), router="messages[0]", aggregator="aggregator[1]"),
 }
 TARGETS = ("spout", "router", "evaluator", "aggregator", "sink", "evaluators", "node")
 FAULTS = ("kill", "pause")
@@ -137,6 +150,8 @@ class Nemesis(driver.RayRuntime):
         self.tell(report)
         if report.counts.get("results_given"):  # they are with those that adopt them an epoch later
             self._maybe("adoption")
+        if report.counts.get("searches"):  # asked for, and answered some epochs later
+            self._maybe("refill")
         for event in report.events:
             self.round_began = report.epoch if event["event"] == "rebalancing" else None
             if self.round_began is not None:
@@ -260,7 +275,7 @@ def worker_pids(runtime, node_id):
 
 @pytest.mark.parametrize(("subject", "target", "fault", "moment"), CASES)
 def test_results_are_exact_whatever_is_lost(tmp_path, monkeypatch, cluster, nemesis, subject, target, fault, moment):
-    """One fault, in a quiet moment, in mid-rebalance, in mid-checkpoint or with results on their way; the run goes on."""
+    """One fault, in a quiet moment, in mid-rebalance, mid-checkpoint or mid-refill, or with results under way; it goes on."""
     subject = SUBJECTS[subject]
     topology = subject.topology(tmp_path, moment)
     added = cluster.add_node(num_cpus=4) if target == "node" else None
