@@ -1,5 +1,8 @@
 """One suite over all indexes of a window's messages: what requests want, whatever came and went before."""
 
+import os
+import subprocess
+import sys
 from random import Random
 
 import numpy as np
@@ -180,6 +183,17 @@ def test_distances_on_the_globe_are_those_of_the_definition(name):
         run.check(60)
         run.drop(300)
         run.check(20)
+
+
+@pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="is itself run in this way")
+@pytest.mark.parametrize("name", ["keyword-grids", "ir-tree"])
+def test_kernels_stay_inside_of_their_arrays(name, tmp_path):
+    """Kernels have no bounds checks; once, they run with them."""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    test = f"{__file__}::{test_searches_find_what_is_wanted_while_messages_come_and_go.__name__}[{name}]"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_names_and_options_are_checked():

@@ -68,7 +68,9 @@ class IrTree:
             np.empty((64, files.ENTRY_WIDTH), np.int32), np.full(128, -1, np.int32), np.empty((64, 2), np.int32), np.empty(64)
         )  # fmt: skip
         self._state: Ints = np.zeros(files.STATE_SIZE, np.int64)
-        self._state[[files.FREE_ENTRY, files.FREE_LANE, files.FREE_NODE, files.ROOT]] = -1
+        self._state[[kind + files.FREE for kind in (files.ENTRIES, files.LANES, files.NODES)]] = self._state[
+            files.ROOT
+        ] = -1
 
     def __len__(self) -> int:
         return int(self._state[files.HEAD] - self._state[files.TAIL])
@@ -78,8 +80,9 @@ class IrTree:
         """Bytes in use."""
         state, log = self._state, (self._places, *self._log)
         node = 4 * files.NODE_WIDTH + 16 * self._dims + 4 * (self._fanout + 1)
-        pools = node * state[files.NODES_TOP] + 20 * state[files.ENTRIES_TOP] + 16 * state[files.LANES_TOP]
-        return int(pools) + sum(array.nbytes for array in log) + self._files[1].nbytes + self._words.nbytes
+        tops = state[[kind + files.TOP for kind in (files.NODES, files.ENTRIES, files.LANES)]]
+        pools = int(tops @ (node, 4 * files.ENTRY_WIDTH, 16))
+        return pools + sum(array.nbytes for array in log) + self._files[1].nbytes + self._words.nbytes
 
     # --- messages come and go ----------------------------------------------------------------------------------------
 
@@ -158,14 +161,14 @@ class IrTree:
             lanes, weights = (grown(array, 3 * len(lanes) // 2 + more) for array in (lanes, weights))
         if state[files.ENTRIES] + more > kernels.FULLEST * len(table):
             table = np.full(int(ROOMY * (state[files.ENTRIES] + more)), -1, np.int32)
-            files.rehash(entries, int(state[files.ENTRIES_TOP]), table)
+            files.rehash(entries, int(state[files.ENTRIES + files.TOP]), table)
         self._files = entries, table, lanes, weights
 
     def _shrink(self) -> None:
         """Build everything anew where most of it is of no use any more."""
         state, held = self._state, len(self)
         words = int(state[files.WORD_HEAD] - state[files.WORD_TAIL])
-        rows = max(int(state[files.ENTRIES_TOP]), int(state[files.LANES_TOP]))
+        rows = max(int(state[kind + files.TOP]) for kind in (files.ENTRIES, files.LANES))
         used = max(int(state[files.ENTRIES]), int(state[files.LANES]))
         if rows <= 4 * used + SMALLEST and max(len(self._places) - 8 * held, len(self._log[3]) - 8 * words) <= SMALLEST:
             return

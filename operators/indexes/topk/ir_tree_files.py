@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from streams.flat_hash import place_of
 from streams.kernel import kernel
 
-__all__ = ["entry_of", "file", "largest", "lower", "release", "weight_of"]
+__all__ = ["entry_of", "file", "give_row", "largest", "lower", "release", "take_row", "weight_of"]
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -37,11 +37,33 @@ LANE, FOLLOWING = range(2)
 PARENT, OWN_LANE, COUNT, LEVEL, FILES, CHAIN = range(6)
 NODE_WIDTH = 6
 
-#: Places in `state`: entries, postings and nodes in use, the ends of their arrays, and the first free one of each; the root;
-#: the messages and words that were ever added, and those that have left.
-ENTRIES, ENTRIES_TOP, FREE_ENTRY, LANES, LANES_TOP, FREE_LANE, NODES, NODES_TOP, FREE_NODE = range(9)
+#: Places in `state`: rows of entries, postings and nodes in use, then, `TOP` and `FREE` places on, where the array ends and the
+#: first free row; the root; the messages and words that were ever added, and those that have left.
+ENTRIES, LANES, NODES = 0, 3, 6
+TOP, FREE = 1, 2
 ROOT, HEAD, TAIL, WORD_HEAD, WORD_TAIL = range(9, 14)
 STATE_SIZE = 14
+
+
+@kernel
+def take_row(kind: Int, rows: Slots, column: Int, state: Ints) -> Int:
+    """Return a row that is free, of those chained by a column, or a new one; there is room for it."""
+    row = state[kind + FREE]
+    if row >= 0:
+        state[kind + FREE] = rows[row, column]
+    else:
+        row = state[kind + TOP]
+        state[kind + TOP] += 1
+    state[kind] += 1
+    return row
+
+
+@kernel
+def give_row(row: Int, kind: Int, rows: Slots, column: Int, state: Ints) -> None:
+    """Free a row."""
+    rows[row, column] = state[kind + FREE]
+    state[kind + FREE] = row
+    state[kind] -= 1
 
 
 @kernel
@@ -81,13 +103,7 @@ def rehash(entries: Slots, top: Int, table: Slots) -> None:
 @kernel
 def _claim(node: Int, word: Int, nodes: Slots, entries: Slots, table: Slots, state: Ints) -> Int:
     """Return a new entry without postings; there is room for it."""
-    entry = state[FREE_ENTRY]
-    if entry >= 0:
-        state[FREE_ENTRY] = entries[entry, NEXT]
-    else:
-        entry = state[ENTRIES_TOP]
-        state[ENTRIES_TOP] += 1
-    state[ENTRIES] += 1
+    entry = take_row(ENTRIES, entries, NEXT, state)
     after = np.int64(nodes[node, CHAIN])
     entries[entry, NODE], entries[entry, WORD], entries[entry, FIRST] = node, word, -1
     entries[entry, NEXT], entries[entry, PREVIOUS] = after, -1
@@ -122,9 +138,8 @@ def release(entry: Int, nodes: Slots, entries: Slots, table: Slots, state: Ints)
     if after >= 0:
         entries[after, PREVIOUS] = before
     nodes[node, FILES] -= 1
-    entries[entry, NODE], entries[entry, NEXT] = -1, state[FREE_ENTRY]
-    state[FREE_ENTRY] = entry
-    state[ENTRIES] -= 1
+    entries[entry, NODE] = -1
+    give_row(entry, ENTRIES, entries, NEXT, state)
 
 
 @kernel
@@ -151,13 +166,7 @@ def weight_of(entry: Int, lane: Int, entries: Slots, lanes: Slots, weights: Floa
 @kernel
 def _post(entry: Int, lane: Int, weight: Any, entries: Slots, lanes: Slots, weights: Floats, state: Ints) -> None:
     """Add a posting; there is room for it."""
-    posting = state[FREE_LANE]
-    if posting >= 0:
-        state[FREE_LANE] = lanes[posting, FOLLOWING]
-    else:
-        posting = state[LANES_TOP]
-        state[LANES_TOP] += 1
-    state[LANES] += 1
+    posting = take_row(LANES, lanes, FOLLOWING, state)
     lanes[posting, LANE], lanes[posting, FOLLOWING] = lane, entries[entry, FIRST]
     weights[posting] = weight
     entries[entry, FIRST] = posting
@@ -212,9 +221,7 @@ def lower(
                         lanes[before, FOLLOWING] = after
                     else:
                         entries[entry, FIRST] = after
-                    lanes[posting, FOLLOWING] = state[FREE_LANE]
-                    state[FREE_LANE] = posting
-                    state[LANES] -= 1
+                    give_row(posting, LANES, lanes, FOLLOWING, state)
             posting = after
         if most >= was:
             return

@@ -26,14 +26,11 @@ from operators.indexes.topk.ir_tree_files import (
     FILES,
     FIRST,
     FOLLOWING,
-    FREE_LANE,
-    FREE_NODE,
     HEAD,
     LANES,
     LEVEL,
     NEXT,
     NODES,
-    NODES_TOP,
     OWN_LANE,
     PARENT,
     ROOT,
@@ -43,9 +40,11 @@ from operators.indexes.topk.ir_tree_files import (
     WORD_TAIL,
     entry_of,
     file,
+    give_row,
     largest,
     lower,
     release,
+    take_row,
     weight_of,
 )
 from streams.kernel import kernel
@@ -129,13 +128,7 @@ def _enclose(node: Int, points: Floats, nodes: Slots, boxes: Floats, children: S
 @kernel
 def _new_node(level: Int, nodes: Slots, boxes: Floats, children: Slots, state: Ints) -> Int:
     """Return a node without children; there is room for it."""
-    node = state[FREE_NODE]
-    if node >= 0:
-        state[FREE_NODE] = nodes[node, PARENT]
-    else:
-        node = state[NODES_TOP]
-        state[NODES_TOP] += 1
-    state[NODES] += 1
+    node = take_row(NODES, nodes, PARENT, state)
     nodes[node, PARENT], nodes[node, OWN_LANE], nodes[node, COUNT], nodes[node, LEVEL] = -1, -1, 0, level
     nodes[node, FILES], nodes[node, CHAIN] = 0, -1
     children[node, :] = -1
@@ -336,13 +329,6 @@ def _sibling(node: Int, tree: Tree) -> Int:
 
 
 @kernel
-def _free_node(node: Int, nodes: Slots, state: Ints) -> None:
-    nodes[node, PARENT] = state[FREE_NODE]
-    state[FREE_NODE] = node
-    state[NODES] -= 1
-
-
-@kernel
 def _cut_root(nodes: Slots, entries: Slots, table: Slots, lanes: Slots, children: Slots, state: Ints) -> None:
     """Let the only child of a root be the root, and so on."""
     while nodes[state[ROOT], LEVEL] > 0 and nodes[state[ROOT], COUNT] == 1:
@@ -352,13 +338,11 @@ def _cut_root(nodes: Slots, entries: Slots, table: Slots, lanes: Slots, children
         child, entry = np.int64(children[root, lane]), np.int64(nodes[root, CHAIN])
         while entry >= 0:
             after, posting = np.int64(entries[entry, NEXT]), np.int64(entries[entry, FIRST])
-            lanes[posting, FOLLOWING] = state[FREE_LANE]
-            state[FREE_LANE] = posting
-            state[LANES] -= 1
+            give_row(posting, LANES, lanes, FOLLOWING, state)
             release(entry, nodes, entries, table, state)
             entry = after
         nodes[child, PARENT] = nodes[child, OWN_LANE] = -1
-        _free_node(root, nodes, state)
+        give_row(root, NODES, nodes, PARENT, state)
         state[ROOT] = child
 
 
@@ -381,7 +365,7 @@ def _condense(node: Int, box: Floats, log: Log, tree: Tree, files: Files, state:
             if nodes[node, COUNT] == 0:
                 children[parent, nodes[node, OWN_LANE]] = -1
                 nodes[parent, COUNT] -= 1
-                _free_node(node, nodes, state)
+                give_row(node, NODES, nodes, PARENT, state)
                 changed = True
         node = parent
     _cut_root(nodes, entries, table, lanes, children, state)
