@@ -352,7 +352,7 @@ def test_evaluators_count_objects_and_queries_by_leaf():
     )  # fmt: skip
     asked = replace(ranges([[0.05, 0.05, 0.1, 0.1]]), continuous=np.array([False]))
     core = Core(QueryBatch.concat([held, near]), asked)
-    reporter = make_reporter(StatisticsRequest("leaves", {"cells": 32}), 0, core)
+    reporter = make_reporter(StatisticsRequest("leaves", {"cells": 32, "pairs": True}), 0, core)
     plan = SEVEN.with_units(np.arange(7), [0, 1, 0, 1, 1, 1, 0])
     reporter.saw(plan, objects([0.1, 0.1, 0.1, 0.6], [0.1, 0.15, 0.3, 0.7]))
     (report,) = leaves_from_batch(reporter.report(plan))
@@ -375,7 +375,7 @@ def test_evaluators_count_objects_and_queries_by_leaf():
     cells = Cells.of(reporter.answer(plan, "quadtree"))
     assert cells.leaf[:3].tolist() == [0, 2, 6]
     assert len(cells.leaf) <= 32
-    again = make_reporter(StatisticsRequest("leaves"), 0, core)
+    again = make_reporter(StatisticsRequest("leaves", {"pairs": True}), 0, core)
     again.restore(reporter.snapshot())
     for one in (reporter, again):
         one.saw(plan, objects([0.1], [0.1]))

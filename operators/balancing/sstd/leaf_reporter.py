@@ -31,7 +31,7 @@ __all__ = ["Asked", "LeafReporter"]
 _BALLS, _ASKED, _OBJECTS = 2_048, 4_096, 4_096
 
 #: Of the latest objects so many are held against queries in a report; so many of before weigh as much in a leaf's mean.
-_PAIRED, _REMEMBERED = 512, 64
+_PAIRED, _REMEMBERED = 256, 64
 
 #: Objects that snapshot queries look at are those of about so many reports.
 _KEPT = 64
@@ -59,12 +59,12 @@ class Bounded(Protocol):
 class LeafReporter:
     """Counts objects and queries at the leaves of one worker.
 
-    Its option is `cells`: with so many cells of J it answers at most.
+    Its options are `cells`, with so many of J it answers at most, and `pairs`, whether objects are held against queries.
     """
 
     def __init__(self, worker: int, core: Holder, options: Mapping[str, Any], metric: Metric) -> None:
         self._worker, self._core, self._metric = worker, core, metric
-        self._cells = int(options.get("cells", 1_024))
+        self._cells, self._pairing = int(options.get("cells", 1_024)), bool(options.get("pairs", False))
         self._version = 0
         self._arrived, self._kept = np.zeros(0), np.zeros(0)
         self._latest = ObjectSample(np.empty(0), np.empty(0), np.zeros(1, np.int32), np.empty(0, np.int64))
@@ -114,7 +114,8 @@ class LeafReporter:
         if len(self._asked) and self._age % _COVERED == 0:
             self._covered[leaf] = [share for share, _ in self._asked_at(plan, leaf)]
         self._age += 1
-        self._count_pairs(plan)
+        if self._pairing:
+            self._count_pairs(plan)
         counts = LeafCounts(
             self._arrived, self._kept, queries, self._covered, np.nan_to_num(self._pairs), np.ones(len(queries))
         )
@@ -213,11 +214,13 @@ class LeafReporter:
         row[leaf] = np.arange(len(leaf))
         asked, (balls, weight) = self._sample(self._asked, plan.space), self._balls_of(plan.space)
         held, rate = self._followed, self._asked_a_report / max(len(asked), 1)
+        some = thinned(len(self._latest), 4 * _PAIRED if self._pairing else _OBJECTS)
+        objects = self._latest.take(some)
         located = Located(
-            self._latest.x,
-            self._latest.y,
-            row[self._leaves_of_latest(plan)],
-            self._pairs_of(self._latest, plan.space),
+            objects.x,
+            objects.y,
+            row[self._leaves_of_latest(plan)[some]],
+            self._pairs_of(objects, plan.space) if self._pairing else np.zeros(len(some)),
             np.concatenate([held.bounds, balls, bounds_of(asked)]),
             np.concatenate([held.code, np.full(len(balls), CKQ), QueryDistribution.of(asked).code]),
             np.concatenate(

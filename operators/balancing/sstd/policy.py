@@ -209,5 +209,5 @@ SSTD = Policy(
     SstdSettings,
     _decide,
     objection,
-    lambda settings: {"cells": settings.cells},
+    lambda settings: {"cells": settings.cells, "pairs": settings.measured},
 )
