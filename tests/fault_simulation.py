@@ -136,8 +136,8 @@ def shipped(name, folder, seed):
     if kind == "topk":
         settings.append(f"topology.window.objects={rng.choice([1, 3, 8, 20, 1000])}")
     if "balancer" in operators:  # plans that change all the time
-        own = "sstd" if operators["evaluator"] == "sstd-evaluator" else kind
-        policy = rng.choice(["random", {"knn": "dkm", "topk": "random", "sstd": "random"}.get(own, "tornado")])
+        own = "leaves" if operators["evaluator"] == "sstd-evaluator" else kind
+        policy = rng.choice(["random", {"knn": "dkm", "topk": "random", "leaves": "random"}.get(own, "tornado")])
         restless = "seed=1" if policy == "random" else "threshold=1.0"
         settings += [
             f"bolt.balancer.policy={policy}",

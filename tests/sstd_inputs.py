@@ -72,9 +72,13 @@ def random_sstd_topology(folder, seed):
     last, keep = rng.choice([20, 60]), rng.choice([0, KEEP_MS])
     objects = write_lines(folder / "objects.jsonl", sstd_objects(rng, 70, last))
     queries = write_lines(folder / "queries.jsonl", sstd_queries(rng, 30, last, forever=keep == 0))
+    kind = rng.choice(KEEPING)
+    tree = kind in ("qt-tree", "quadtree", "text-tree")
+    policy = rng.choice(["random", "sstd"]) if tree else "random"
     settings = [
         SQUARE,
-        f"topology.partitioner.kind={rng.choice(KEEPING)}",
+        f"topology.partitioner.kind={kind}",
+        f"bolt.router.learn={'true' if tree and rng.random() < 0.5 else 'false'}",
         f"topology.epoch.objects={rng.choice([3, 8])}",
         f"topology.epoch.feedback={rng.choice([1, 2, 3])}",
         f"topology.max_pending={rng.choice([1, 3, 8])}",
@@ -89,8 +93,8 @@ def random_sstd_topology(folder, seed):
         f"bolt.evaluator.terms={rng.choice(['candidates', 'groups', 'objects'])}",
         f"bolt.merger.parallelism={rng.randrange(1, 3)}",
         f"bolt.terms.parallelism={rng.randrange(1, 3)}",
-        "bolt.balancer.policy=random",
-        f"bolt.balancer.settings.seed={seed % 1000}",
+        f"bolt.balancer.policy={policy}",
+        f"bolt.balancer.settings.{f'seed={seed % 1000}' if policy == 'random' else 'threshold=1.0'}",
         "bolt.evaluator.tick.epochs=1",
         "bolt.evaluator.transfer_queries=4",
     ]
