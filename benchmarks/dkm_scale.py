@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.dkm_stream import DkmStream
 from benchmarks.dkm_topology import ALGORITHMS, dkm_topology, plan_of_start
 from benchmarks.observed import observed
-from benchmarks.report import Goal, Options, Report
+from benchmarks.report import Goal, Options, Report, resident_gb
 
 __all__ = ["run"]
 
@@ -116,7 +116,7 @@ def _measured(stream: DkmStream) -> _Scale:
         topology = dkm_topology(algorithm, stream, plan, Path(folder))
         del plan
         rss: list[float] = []
-        seen = observed(topology, on_epoch=lambda epoch: rss.append(_rss_gb()) if epoch >= stamps.start else None)
+        seen = observed(topology, on_epoch=lambda epoch: rss.append(resident_gb()) if epoch >= stamps.start else None)
     busy, evaluating = seen.busy_ms[stamps], seen.evaluating_ms[stamps]
     update = busy.sum(1) - evaluating.sum(1) + evaluating.max(1)
     return _Scale(
@@ -131,9 +131,3 @@ def _measured(stream: DkmStream) -> _Scale:
         changes=float(seen.results[stamps].mean()),
         moved=sum(move["queries_moved"] for move in seen.summary["rebalances"]),
     )
-
-
-def _rss_gb() -> float:
-    """Return the memory that this process has now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 2**30

@@ -2,12 +2,13 @@
 
 import os
 import platform
+import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Goal", "Options", "Report", "machine"]
+__all__ = ["Goal", "Options", "Report", "machine", "resident_gb"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +72,9 @@ class Report:
 def machine() -> str:
     """Describe the machine in a line."""
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def resident_gb() -> float:
+    """Return the memory that this process has now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 2**30

@@ -12,11 +12,10 @@ the subscriptions: what ten times as many cost.
 import resource
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.report import Goal, Options, Report
+from benchmarks.report import Goal, Options, Report, resident_gb
 from benchmarks.skype_engine import OURS, Setting, epochs_of, filled
 from benchmarks.skype_stream import skype_subscriptions
 
@@ -120,12 +119,6 @@ def _measured(setting: Setting) -> _Scale:
         searches=searches / setting.subscriptions * setting.window / counted,
         bytes_per_subscription=sum(engine.nbytes for engine in engines) / setting.subscriptions,
         loading_s=loading,
-        rss_gb=_rss_gb(),
+        rss_gb=resident_gb(),
         peak_gb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     )
-
-
-def _rss_gb() -> float:
-    """Return the memory that this process has now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 2**30
