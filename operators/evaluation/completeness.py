@@ -10,17 +10,23 @@ from streams.batches import FOREVER, QueryBatch
 from streams.columns import Ints
 from streams.geometry import Metric
 
-__all__ = ["NEVER_ALL", "Completeness"]
+__all__ = ["ALWAYS", "NEVER_ALL", "Completeness"]
 
 #: Since when all objects of a query come here, where some of them go elsewhere.
 NEVER_ALL = FOREVER
 
-#: All objects of a query have come here since the beginning.
-_ALWAYS = -FOREVER
+#: Objects have followed the same routes since the beginning.
+ALWAYS = -FOREVER
 
 
 class Counting(Protocol):
-    """A core that counts the objects of queries."""
+    """A core that counts the objects of queries.
+
+    Attributes:
+        routed_since: objects that are younger than this have followed the routes of now, older ones may be anywhere.
+    """
+
+    routed_since: int
 
     def numbers(self) -> Ints:
         """Return the numbers of all queries held."""
@@ -59,13 +65,15 @@ class Completeness:
 
     def register(self, new: QueryBatch) -> None:
         """Look at queries that have come."""
-        past = self._schedule is not None and self._schedule.remembers
-        since = self._schedule.history.times[-1] if past and self._schedule is not None else _ALWAYS
-        self._core.complete(new.number, np.where(self._alone(new), since, NEVER_ALL))
+        self._core.complete(new.number, np.where(self._alone(new), self._core.routed_since, NEVER_ALL))
 
-    def look_again(self, now: int) -> None:
-        """Find out which queries have all of their objects here, now that others follow other routes."""
+    def look_again(self, now: int | None) -> None:
+        """Find out which queries have all of their objects here, now that objects follow other routes.
+
+        Those up to now have followed the old ones; None: nobody knows up to when.
+        """
+        self._core.routed_since = NEVER_ALL if now is None else now
         numbers = self._core.numbers()
         before = self._core.completeness(numbers)
-        since: Ints = np.where(before == NEVER_ALL, now, before)
+        since: Ints = np.where(before == NEVER_ALL, self._core.routed_since, before)
         self._core.complete(numbers, np.where(self._alone(self._core.queries(numbers)), since, NEVER_ALL))

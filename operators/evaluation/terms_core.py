@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.evaluation.completeness import NEVER_ALL
+from operators.evaluation.completeness import ALWAYS, NEVER_ALL
 from operators.evaluation.core import Found
 from operators.indexes import Load
 from operators.indexes.core.growth import grown
@@ -30,6 +30,7 @@ class TermsCore:
     """Continuous terms queries: objects are kept, and queries are counted at their instants.
 
     Attributes:
+        routed_since: objects that are younger than this have followed the routes of now, older ones may be anywhere.
         speaks: where objects are at every evaluator, tells which queries are answered here; None: all that are held.
     """
 
@@ -42,6 +43,7 @@ class TermsCore:
         self._index, self._kept_ms = index, kept_ms
         self._answered: int | None = None
         self._since: Ints = _NONE
+        self.routed_since = ALWAYS
         self.speaks: Callable[[QueryBatch], NDArray[np.bool_]] | None = None
         self.numbers, self.queries, self.holds = index.numbers, index.queries, index.holds
         self.set_end, self.remove, self.ended = index.set_end, index.remove, index.ended
@@ -115,6 +117,7 @@ class TermsCore:
         return {
             "index": self._index.snapshot(),
             "since": self.completeness(self.numbers()),
+            "routed_since": self.routed_since,
             "answered": self._answered,
             "everywhere": self.speaks is not None,
         }
@@ -123,7 +126,7 @@ class TermsCore:
         """Take over a snapshot."""
         self._index.restore(state["index"])
         self.complete(np.asarray(state["index"]["number"]), np.asarray(state["since"]))
-        self._answered = state["answered"]
+        self._answered, self.routed_since = state["answered"], state["routed_since"]
 
     @staticmethod
     def saved_queries(state: Mapping[str, Any]) -> QueryBatch:
@@ -141,7 +144,7 @@ class TermsCore:
         asleep, cost = np.empty(0, np.int64), np.zeros(3, np.int64)
         queries = queries.take(np.argsort(queries.number, kind="stable"))
         index = {**like["index"], **saved_columns(queries), "asleep": asleep, "cost": cost}
-        return {**like, "index": index, "since": np.full(len(queries), NEVER_ALL)}
+        return {**like, "index": index, "since": np.full(len(queries), NEVER_ALL), "routed_since": NEVER_ALL}
 
     @staticmethod
     def with_objects(state: Mapping[str, Any], givers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

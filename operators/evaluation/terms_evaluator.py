@@ -89,14 +89,14 @@ class TermsEvaluator(Evaluator):
 
     def _switch(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:
         super()._switch(handover, epoch, emit)
-        self._completeness.look_again(self._watermark or 0)
+        self._completeness.look_again(self._watermark)
 
     # --- state -------------------------------------------------------------------------------------------------------
 
     def restore(self, state: State) -> None:
         """Take over a snapshot; where it was divided anew, older objects may be anywhere."""
         super().restore(state)
-        if "divided_in_mid_round" in state and self._watermark is not None:
+        if "divided_in_mid_round" in state:
             self._completeness.look_again(self._watermark)
 
     @classmethod

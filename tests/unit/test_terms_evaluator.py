@@ -7,10 +7,11 @@ import pytest
 from range_model import PlainQuery, query_batch
 from terms_inputs import terms_topology, write_terms_inputs
 
-from operators.evaluation.terms_core import NEVER_ALL, TermsCore
+from operators.evaluation.completeness import NEVER_ALL, Completeness
+from operators.evaluation.terms_core import TermsCore
 from operators.evaluation.terms_evaluator import TermsEvaluator
 from operators.indexes.terms.registry import make_terms_index
-from streams.batches import TYPE_TERMS
+from streams.batches import TYPE_TERMS, RankedBatch
 from streams.errors import DeclarationError, WaterspoutError
 from streams.geometry import REGION_NONE, Rect
 from topology.testing import run_for_test
@@ -43,11 +44,32 @@ def test_windows_longer_than_what_is_kept_are_rejected(tmp_path):
     assert trial.summary["results"]
 
 
+def counting(number=7):
+    """Return a core, and a query that counts everything."""
+    query = PlainQuery(number, REGION_NONE, (0.0, 0.0, 0.0, 0.0), type=TYPE_TERMS, k=1, window=5, slide=1)
+    return TermsCore(make_terms_index("brute", Rect(0, 0, 1, 1)), None), query_batch([query])
+
+
+def test_queries_that_come_after_a_change_of_routes_have_older_objects_elsewhere():
+    """Also after a run goes on with another number of evaluators, and is restored once more."""
+    core, old = counting()
+    core.insert(old)
+    Completeness(core, 0, "euclidean", None).register(old)
+    assert core.completeness(old.number) < -(2**60)
+    divided, _ = counting()
+    divided.restore(TermsCore.divided(core.snapshot(), old, RankedBatch.empty()))
+    Completeness(divided, 0, "euclidean", None).look_again(30)
+    again, new = counting(8)
+    again.restore(divided.snapshot())
+    again.insert(new)
+    Completeness(again, 0, "euclidean", None).register(new)
+    assert again.completeness(np.array([7, 8])).tolist() == [30, 30]
+
+
 def test_answers_are_whole_when_the_window_began_after_all_objects_came_here():
     """Until then every term is listed, because other evaluators may have older objects."""
-    core = TermsCore(make_terms_index("brute", Rect(0, 0, 1, 1)), None)
-    shape = (0.0, 0.0, 0.0, 0.0)
-    core.insert(query_batch([PlainQuery(7, REGION_NONE, shape, type=TYPE_TERMS, k=1, window=5, slide=1)]))
+    core, query = counting()
+    core.insert(query)
     asked = []
     index_answer = core._index.answer
     core._index.answer = lambda *given: asked.append(given[2].tolist()) or index_answer(*given)
