@@ -31,8 +31,8 @@ Ints = NDArray[np.int64]
 
 BATCH = 1000
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
-#: The side of a region, how many terms are wanted, slides of a window, and the seconds of a turn of the comparison.
-SIDE, K, SLIDES, TURN_S = 0.01, 10, 10, 0.5
+#: The side of a region, how many terms are wanted, slides of a window.
+SIDE, K, SLIDES = 0.01, 10, 10
 #: Answers of a batch that brute force gives: a few tell its speed.
 BRUTE_ANSWERS = 2
 #: The stream of objects that queries are drawn from.
@@ -114,7 +114,7 @@ class _Stream:
 
 
 def run(options: Options) -> Report:
-    """Measure candidates at the full size, and all indexes at a tenth of it."""
+    """Measure candidates with all queries, and all indexes with some of them."""
     sizes = QUICK if options.quick else FULL
     queries = options.queries or sizes.queries
     sizes = replace(sizes, queries=queries, compared=min(sizes.compared, queries))
