@@ -39,7 +39,7 @@ CHUNK_X, CHUNK_Y, CHUNK_SEQ, CHUNK_OFF, CHUNK_WORDS, CHUNK_WORD_LENGTH = range(6
 CHUNK_FIELDS = 6
 
 #: Nodes of fewer objects are counted, not looked up; of more, the nodes below are looked up, since a head is made in one step.
-HEADED, MOST_HEADED = 256, 1 << 16
+HEADED, MOST_HEADED = 64, 1 << 16
 #: Words of a head: so many, and one more for so many objects.
 LEAST_WORDS, OBJECTS_A_WORD = 64, 16
 #: Counts above this are not told apart when words are chosen for a head.

@@ -312,12 +312,14 @@ def block_bounds(region: Any, frame: Any, level: Any, bounds: Any) -> None:
 
 
 @kernel
-def next_run(stack: Any, depth: Any, starts: Any, level: Any, region: Any, frame: Any, bounds: Any, most: Any) -> Any:
-    """Go on with a walk down the quadtree of a block, to the next node that is inside of a region or has few objects.
+def next_run(
+    stack: Any, depth: Any, starts: Any, level: Any, region: Any, frame: Any, bounds: Any, most: Any, few: Any
+) -> Any:
+    """Go on with a walk down the quadtree of a block, to the next node that is inside of a region, or small.
 
-    No node of more than `most` objects is taken whole. Returns what waits on the stack now, the node's first object and the
-    end, whether it is inside (1) or not (2), and its place among all nodes; the end is -1 where the walk is over. A walk
-    begins with one node of zeros on the stack.
+    It has at most `most` objects, and at most `few` where it is not inside. Returns what waits on the stack now, the node's
+    first object and the end, whether it is inside (1) or not (2), and its place among all nodes; the end is -1 where the walk
+    is over. A walk begins with one node of zeros on the stack.
     """
     while depth > 0:
         depth -= 1
@@ -328,7 +330,7 @@ def next_run(stack: Any, depth: Any, starts: Any, level: Any, region: Any, frame
         side = _encloses(region, frame, level, column, row, np.int64(1) << width, bounds) if begin < end else 0
         if side == 0:
             continue
-        if (side == 1 and end - begin <= most) or at == level or end - begin <= FEW:
+        if (side == 1 and end - begin <= most) or at == level or end - begin <= few:
             return depth, begin, end, side, node_offset(at) + node
         for quarter in range(4):
             stack[depth, 0], stack[depth, 1] = at + 1, 2 * column + (quarter & 1)
@@ -352,7 +354,7 @@ def probe_block(
     stack[0, :] = 0
     depth = np.int64(1)
     while True:
-        depth, begin, end, side, _ = next_run(stack, depth, starts, level, region, frame, bounds, stop - first)
+        depth, begin, end, side, _ = next_run(stack, depth, starts, level, region, frame, bounds, stop - first, FEW)
         if end < 0:
             return found
         if found + end - begin > out.shape[0]:

@@ -12,7 +12,7 @@ Cells are cut from a frame (corner and steps to the unit) that holds nearly all 
 belongs to the cells at the border. A cell is found from the float32 of a place alone, by steps that keep order: so an
 object in a cell strictly between those of two bounds is strictly between the bounds, and needs no test.
 
-Merging goes word by word, so a merge can stop after any word and go on later; the segments that are merged stay in use.
+Merging goes word by word, and can stop after any posting and go on later; the segments that are merged stay in use.
 """
 
 from typing import Any
@@ -22,13 +22,30 @@ import numpy as np
 from operators.indexes.objects.raw_arrays import ints_at, longs_at, singles_at
 from streams.kernel import kernel
 
-__all__ = ["FIELDS", "FINEST", "build", "fine", "grid_of", "level_of", "merge", "signature_bit"]
+__all__ = [
+    "CELLS",
+    "FIELDS",
+    "FINEST",
+    "KNOWN",
+    "STATE_SIZE",
+    "WORD",
+    "build",
+    "fine",
+    "grid_of",
+    "level_of",
+    "merge",
+    "signature_bit",
+]
 
 #: Fields of a row of the segment table.
 FIRST, STOP, RECORDS, RECORD_LENGTH, STARTS, START_LENGTH, DIRECTORY, DIRECTORY_LENGTH, ENTRIES, ENTRY_LENGTH = range(
     10
 )
 FIELDS = 10
+
+#: Fields of the state of a merge.
+WORD, CELLS, POSTINGS, KNOWN, PHASE, PART, PLACE = range(7)
+STATE_SIZE = 7
 
 #: The level of the finest grid; places are cut into 2^FINEST steps to a side.
 FINEST = 12
@@ -150,53 +167,69 @@ def _copy(records: Any, to: Any, source: Any, p: Any, ahead: Any) -> None:
 
 @kernel
 def _place_cells(
-    segments: Any, begin: Any, end: Any, level: Any, frame: Any, cells: Any, base: Any, records: Any, starts: Any
-) -> None:
-    """Write the postings of one word, which are [begin, end) in each segment, by their cells."""
+    segments: Any, begin: Any, end: Any, level: Any, frame: Any, records: Any, starts: Any, state: Any, budget: Any
+) -> Any:  # fmt: skip
+    """Write the postings of one word, which are [begin, end) in each segment, by their cells; return how many were read.
+
+    All are read twice, to count and to write. The phase is 0 again when the word is done; else the budget was used up before.
+    """
     one = np.int32(1)
-    side = np.int64(1) << level
-    for cell in range(cells, cells + side * side + 1):
-        starts[cell] = 0
-    for writing in range(2):
-        for j in range(segments.shape[0]):
-            if begin[j] == end[j]:
-                continue
+    cells, side = state[CELLS], np.int64(1) << level
+    read = 0
+    if state[PHASE] == 0:
+        for cell in range(cells, cells + side * side + 1):
+            starts[cell] = 0
+        state[PHASE], state[PART], state[PLACE] = 1, 0, 0
+    while True:
+        writing = state[PHASE] == 2
+        while state[PART] < segments.shape[0]:
+            j = state[PART]
             ahead = np.int32(segments[j, FIRST] - segments[0, FIRST])
             source = ints_at(segments[j, RECORDS], 4 * segments[j, RECORD_LENGTH])
             places = singles_at(segments[j, RECORDS], 4 * segments[j, RECORD_LENGTH])
-            for p in range(begin[j], end[j]):
+            first = begin[j] + state[PLACE]
+            last = min(end[j], first + max(budget - read, 0))
+            for p in range(first, last):
                 column = fine(np.float64(places[4 * p]), frame[0], frame[2]) >> (FINEST - level)
                 row = fine(np.float64(places[4 * p + 1]), frame[1], frame[3]) >> (FINEST - level)
                 cell = cells + (row << level) + column
                 if writing:
                     _copy(records, starts[cell], source, p, ahead)
                 starts[cell] += one
-        if not writing:
-            total = np.int32(base)
-            for cell in range(cells, cells + side * side):
-                count = starts[cell]
-                starts[cell] = total
-                total += count
+            read += last - first
+            state[PLACE] += last - first
+            if last < end[j]:
+                return read
+            state[PART] += 1
+            state[PLACE] = 0
+        if writing:
+            break
+        total = np.int32(state[POSTINGS])
+        for cell in range(cells, cells + side * side):
+            count = starts[cell]
+            starts[cell] = total
+            total += count
+        state[PHASE], state[PART] = 2, 0
     for cell in range(cells + side * side - 1, cells, -1):
         starts[cell] = starts[cell - 1]
-    starts[cells] = base
+    starts[cells] = state[POSTINGS]
+    state[PHASE] = 0
+    return read
 
 
 @kernel
 def merge(
     segments: Any, frame: Any, state: Any, words: Any, budget: Any, records: Any, starts: Any, directory: Any, entries: Any
 ) -> Any:  # fmt: skip
-    """Merge the postings of more words, until the budget is used up; return how many were merged.
+    """Go on with a merge, until so many postings are read, or all words are merged; return how many were.
 
-    `state` is how far the merge has come: next word, cells, postings and words written.
+    `state` is how far it has come: next word, cells, postings and words written, and what of the next word is done.
     """
     parts = segments.shape[0]
     begin, end = np.empty(parts, np.int64), np.empty(parts, np.int64)
-    done = 0
-    while state[0] < words and done < budget:
-        word = state[0]
-        state[0] += 1
-        done += 1
+    read = 0
+    while state[WORD] < words and read < budget:
+        word = state[WORD]
         count = 0
         for j in range(parts):
             begin[j] = end[j] = 0
@@ -207,13 +240,15 @@ def merge(
                 begin[j] = cells[grid >> 4]
                 end[j] = cells[(grid >> 4) + (np.int64(1) << (2 * (grid & 15)))]
                 count += end[j] - begin[j]
-        if count == 0:
-            continue
-        level = level_of(count)
-        state[3] = _enter(word, (state[1] << 4) | level, state[3], directory, entries)
-        _place_cells(segments, begin, end, level, frame, state[1], state[2], records, starts)
-        state[1] += np.int64(1) << (2 * level)
-        state[2] += count
-        starts[state[1]] = state[2]
-        done += count
-    return done
+        read += 1
+        if count > 0:
+            level = level_of(count)
+            read += _place_cells(segments, begin, end, level, frame, records, starts, state, budget - read)
+            if state[PHASE] != 0:
+                break
+            state[KNOWN] = _enter(word, (state[CELLS] << 4) | level, state[KNOWN], directory, entries)
+            state[CELLS] += np.int64(1) << (2 * level)
+            state[POSTINGS] += count
+            starts[state[CELLS]] = state[POSTINGS]
+        state[WORD] += 1
+    return read

@@ -139,12 +139,18 @@ def merged_segment(parts: Sequence[Segment], frame: Floats, words: int) -> Gener
     # What is never written is address space, not memory: no need to count cells and words first.
     records, starts = np.empty((postings, 4), np.int32), np.empty(postings + 2, np.int32)
     directory, entries = np.zeros(2 * ((words + 63) // 64), np.int64), np.empty(min(words, postings), np.int64)
-    table, state = np.array([part.row() for part in parts]), np.zeros(4, np.int64)
+    table, state = np.array([part.row() for part in parts]), np.zeros(segment_kernels.STATE_SIZE, np.int64)
     starts[0] = 0
-    while state[0] < words:
+    while state[segment_kernels.WORD] < words:
         yield segment_kernels.merge(table, frame, state, words, STEP, records, starts, directory, entries)
     return Segment(
-        parts[0].first, parts[-1].stop, frame, records, starts[: state[1] + 1], directory, entries[: state[3]]
+        parts[0].first,
+        parts[-1].stop,
+        frame,
+        records,
+        starts[: state[segment_kernels.CELLS] + 1],
+        directory,
+        entries[: state[segment_kernels.KNOWN]],
     )
 
 

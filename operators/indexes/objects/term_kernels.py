@@ -1,11 +1,14 @@
 """The most frequent terms of regions over blocks and the open chunk (STQ).
 
-Blocks that the window cuts, and nodes across the border of the region, are counted object by object. A node that is inside is
-looked up: its head says how often its frequent words occur, and its tail bounds all others. So after one walk there is for each
-word a count that it reaches, `counted`, and one that it does not exceed: that, plus the sum of all tails, less the tails of
-heads that name the word, `named`. Words that cannot come up to the kth of what is reached are out; those that are left are
-counted in the segments, where the cells inside of the region are a difference of two starts. Where too many are left, or the
-tails alone come up to the kth count, everything is counted.
+Blocks that the window cuts are counted object by object. In others a node that is inside of the region is looked up: its head
+says how often its frequent words occur, and its tail bounds all others. A small node across the border is looked up as well,
+but its head only says what is not exceeded; elsewhere at the border objects are counted.
+
+So after one walk there is for each word a count that it reaches, `counted`, and one that it does not exceed: that, plus the sum
+of all tails, less `named`, which is the tails of heads that name the word, less its counts in those at the border. Words that
+cannot come up to the kth of what is reached are out; those that are left are counted in the segments, where the cells inside
+of the region are a difference of two starts. Where too many are left, or the tails alone come up to the kth count, everything
+is counted.
 """
 
 from typing import Any
@@ -15,6 +18,7 @@ import numpy as np
 from operators.indexes.objects import block_kernels as blocks_of
 from operators.indexes.objects.probe_kernels import (
     EXAMINED,
+    FEW,
     NEEDED,
     ONE,
     REGION_SIZE,
@@ -35,6 +39,8 @@ __all__ = ["count_object", "count_open", "count_ranks", "list_terms", "stq"]
 
 #: Sums of a walk: words met, sum of tails, words of nodes that were looked up and not counted.
 MET, TAIL, SPARED = 0, 1, 2
+#: A node across the border is small if it has at most one object in so many of those inside.
+BORDER = 32
 #: Counting a word in a segment takes about as long as counting so many words one by one.
 A_SEGMENT = 60
 
@@ -54,8 +60,8 @@ def count_words(words: Any, begin: Any, end: Any, counted: Any, met: Any, sums: 
 
 
 @kernel
-def _look_up(head: Any, block: Any, counted: Any, named: Any, met: Any, sums: Any) -> None:
-    """Add a head."""
+def _look_up(head: Any, block: Any, whole: Any, counted: Any, named: Any, met: Any, sums: Any) -> None:
+    """Add a head: to what is reached and what is not exceeded, or, of a node that is not wholly inside, to the latter alone."""
     tops = ints_at(block[blocks_of.TOPS], block[blocks_of.HEAD_COUNT] + 1)
     heads = ints_at(block[blocks_of.HEADS], 2 * block[blocks_of.HEAD_LENGTH])
     tail = ints_at(block[blocks_of.TAILS], block[blocks_of.HEAD_COUNT])[head]
@@ -67,9 +73,24 @@ def _look_up(head: Any, block: Any, counted: Any, named: Any, met: Any, sums: An
             met[kinds] = word
             kinds += 1
             counted[word] = 1
-        counted[word] += heads[2 * p + 1]
-        named[word] += tail
+        if whole:
+            counted[word] += heads[2 * p + 1]
+            named[word] += tail
+        else:
+            named[word] += tail - heads[2 * p + 1]
     sums[MET] = kinds
+
+
+@kernel
+def _held(starts: Any, level: Any, region: Any, frame: Any, bounds: Any, stack: Any) -> Any:
+    """Return about how many objects of a block are inside of a region."""
+    stack[0, :] = 0
+    depth, total, most = np.int64(1), np.int64(0), np.int64(1) << 40
+    while True:
+        depth, begin, end, _, _ = next_run(stack, depth, starts, level, region, frame, bounds, most, np.int64(FEW))
+        if end < 0:
+            return total
+        total += end - begin
 
 
 @kernel
@@ -86,20 +107,24 @@ def _walk_block(
     nodes = ints_at(block[blocks_of.NODES], block[blocks_of.NODE_LENGTH])
     whole = base >= first and block[blocks_of.STOP] <= stop
     block_bounds(region, frame, level, bounds)
+    small, most = np.int64(FEW), stop - first
+    if heads and whole:
+        most = np.int64(blocks_of.MOST_HEADED)
+        small = max(small, _held(starts, level, region, frame, bounds, stack) // BORDER)
     stack[0, :] = 0
-    depth, most = np.int64(1), blocks_of.MOST_HEADED if heads and whole else stop - first
+    depth = np.int64(1)
     while True:
-        depth, begin, end, side, place = next_run(stack, depth, starts, level, region, frame, bounds, most)
+        depth, begin, end, side, place = next_run(stack, depth, starts, level, region, frame, bounds, most, small)
         if end < 0:
             return
         word = records[4 * begin - 1] if begin > 0 else np.int32(0)
+        if heads and whole and place < nodes.shape[0] and nodes[place] >= 0:
+            _look_up(nodes[place], block, side == 1, counted, named, met, sums)
+            sums[SPARED] += records[4 * end - 1] - word
+            continue
         if side == 1 and whole:
-            if heads and place < nodes.shape[0] and nodes[place] >= 0:
-                _look_up(nodes[place], block, counted, named, met, sums)
-                sums[SPARED] += records[4 * end - 1] - word
-            else:
-                info[EXAMINED] += end - begin
-                count_words(words, word, records[4 * end - 1], counted, met, sums)
+            info[EXAMINED] += end - begin
+            count_words(words, word, records[4 * end - 1], counted, met, sums)
             continue
         info[EXAMINED] += end - begin
         for p in range(begin, end):
@@ -258,7 +283,7 @@ def stq(
         first, stop = firsts[q], stops[q]
         read_region(kinds[q], shape[q], corner, error, region)
         _walk(store, region, first, stop, k[q] > 0, counted, named, met, sums, info)
-        exact = sums[TAIL] == 0
+        exact = sums[SPARED] == 0
         if not exact:
             kth = _kth(counted, met, sums[MET], k[q])
             if not _settle(store, region, first, stop, kth, counted, named, met, sums, grids, info):
