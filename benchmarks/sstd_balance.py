@@ -25,8 +25,8 @@ from partitioners.plans.plan import Plan
 __all__ = ["run"]
 
 WORKERS = 8
-#: Epochs before the insertion, and those in which load may be balanced after it.
-CALM, SETTLING = 12, 60
+#: Epochs before the insertion, those in which load may be balanced after it, and those that are measured.
+CALM, SETTLING, MEASURED = 12, 60, 40
 #: What is done: the name, and which methods the policy `sstd` may use, in the paper's order; none: nothing moves.
 PLANS: Mapping[str, str] = {
     "none": "", "pm": "pm", "fm": "fm", "pm+fm": "pm,fm", "fg": "fg", "pm+fm+fg": "pm,fm,fg",
@@ -53,13 +53,13 @@ def run(options: Options) -> Report:
     """Measure both insertions; with `options.out` (a folder), draw them."""
     checked_folder(options.out)
     count = options.queries or (2_000 if options.quick else 40_000)
-    stream = _stream(count, options)
+    stream, workers = _stream(count, options), 4 if options.quick else WORKERS
     figures: dict[str, float] = {}
     rows: list[list[str]] = []
     series: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        plan = plan_of_start(INDEXES["qt-tree"], stream, WORKERS)
+        plan = plan_of_start(INDEXES["qt-tree"], stream, workers)
         _measure("none", replace(stream, kept=1_000), plan, folder)  # compiles every kernel
         for figure, insert in (("Figure 14", "objects"), ("Figure 15", "queries")):
             found: dict[str, Adjusted] = {}
@@ -76,7 +76,7 @@ def run(options: Options) -> Report:
     return Report(
         name="sstd-balance",
         data=f"synthetic stream, {count:,} standing queries, {stream.kept:,} objects kept, {stream.batch:,} objects and a "
-        f"question an epoch, {WORKERS} evaluators, a QT-tree; inserted near the centre: objects, or up to {count:,} queries",
+        f"question an epoch, {workers} evaluators, a QT-tree; inserted near the centre: objects, or up to {count:,} queries",
         seed=options.seed,
         figures=figures,
         goals=[] if options.quick else _goals(),
@@ -87,11 +87,13 @@ def run(options: Options) -> Report:
 
 
 def _stream(count: int, options: Options) -> SstdStream:
-    epochs = CALM + SETTLING + (12 if options.quick else 40)
+    epochs = CALM + SETTLING + MEASURED
+    if options.quick:
+        epochs //= 2
     return SstdStream(
         5_000 if options.quick else 200_000,
         standing=(Questions("crq", count * 3 // 4), Questions("ckq", count // 8), Questions("ctq", count // 8)),
-        asked=(Questions("srq", epochs),), batch=200 if options.quick else 1_000, calm=CALM,
+        asked=(Questions("srq", epochs),), batch=200 if options.quick else 1_000, calm=CALM // 2 if options.quick else CALM,
         seed=options.seed,
     )  # fmt: skip
 
@@ -108,14 +110,16 @@ def _policy(done: str) -> dict[str, Any] | None:
 def _measure(done: str, stream: SstdStream, plan: Plan, folder: Path) -> Adjusted:
     seen = observed(sstd_topology(INDEXES["qt-tree"], stream, plan, folder, _policy(done)))
     hot = stream.begin + stream.calm
-    late = slice(hot + SETTLING, stream.begin + stream.lasting)
+    late = slice(
+        hot + (stream.lasting - stream.calm) * SETTLING // (SETTLING + MEASURED), stream.begin + stream.lasting
+    )
     cost, changes = seen.cost[late], [move for move in seen.summary["rebalances"] if move["epoch"] >= hot]
     return Adjusted(
         moved=sum(move["queries_moved"] for move in changes),
         epochs=max((move["epoch"] - hot for move in changes), default=0),
         latency=float(np.median(latency_ms(seen)[late])),
         objects_per_s=stream.batch * len(cost) / seen.busy_ms[late].max(1).sum() * 1e3,
-        efficiency=float(cost.sum() / max(WORKERS * cost.max(1).sum(), 1.0)),
+        efficiency=float(cost.sum() / max(plan.workers * cost.max(1).sum(), 1.0)),
     )
 
 
