@@ -136,7 +136,7 @@ class SstdEvaluator(Evaluator):
     def _switch(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:
         super()._switch(handover, epoch, emit)
         if self._completeness is not None:
-            self._completeness.look_again(self._watermark or 0)
+            self._completeness.look_again(self._watermark)
 
     def restore(self, state: State) -> None:
         """Take over a snapshot; where it was divided anew, older objects may be anywhere."""

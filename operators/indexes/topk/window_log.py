@@ -4,6 +4,7 @@ Messages are kept in chunks. A chunk that is full never changes again, so checkp
 messages have left the window.
 """
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ class WindowLog:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the messages; full chunks are parts, which are written once."""
-        full = [Part.of(f"{self._name}-{part.seq[0]}-{part.seq[-1]}", part) for part in self._full]
+        full = [Part.of(f"{self._name}-{_digest(part)}", part) for part in self._full]
         return {"full": full, "tail": ObjectBatch.concat([ObjectBatch.empty(), *self._tail]), "stop": self.stop}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -128,3 +129,8 @@ class WindowLog:
         self._full = [part.value for part in state["full"]]
         self._tail = [state["tail"]] if len(state["tail"]) else []
         self.stop, self._joined = state["stop"], None
+
+
+def _digest(part: ObjectBatch) -> str:
+    """Return a name for what is in a chunk: which messages a task keeps may be others when a run goes on."""
+    return blake2b(np.ascontiguousarray(part.seq).data, digest_size=12).hexdigest()
