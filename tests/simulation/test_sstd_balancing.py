@@ -40,8 +40,11 @@ def test_leaves_that_move_and_split_are_exact(tmp_path, kind, methods, options):
     topology = balanced(tmp_path, kind, methods=methods, options=options)
     assert_exact(topology, scheduler_seed=2, delays=True)
     summary = run(topology).summary
+    balancer = next(task for task in summary["tasks"] if task["task"] == "balancer[0]")
+    assert balancer["rebalances"] > 0
+    # Where leaves are divided by text, all workers may have all queries, so that none moves.
     kinds = {one["kind"] for one in summary["rebalances"]}
-    assert kinds
+    assert kinds or kind == "text-tree"
     assert kinds <= set(methods.split(","))
     assert all("above lambda" in one["why"] for one in summary["rebalances"])
 

@@ -37,6 +37,7 @@ class SstdSettings:
         epsilon: a leaf is split by space where h-hat is at most this, else by text.
         methods: which of PM, FM and FG are tried, as in "pm,fm,fg"; always in this order.
         reports: counts are the mean of so many reports; nothing moves before there are so many under one plan.
+        settling: so many reports after a change are passed over: what has moved away is dropped bit by bit.
         leaves: FG makes at most so many leaves for each worker.
         operations: FG splits at most so many leaves in a round.
         cells: with so many cells of J each evaluator answers at most.
@@ -50,6 +51,7 @@ class SstdSettings:
     epsilon: float = 0.5
     methods: str = "pm,fm,fg"
     reports: int = 2
+    settling: int = 1
     leaves: int = 64
     operations: int = 64
     cells: int = 1_024
@@ -87,16 +89,21 @@ class _Offer:
     plan: Plan
     load: Floats
     moved: float
+    factor: Floats
     steps: tuple[Step, ...] = ()
 
 
 def _decide(view: View) -> tuple[Decision, Any]:
     settings: SstdSettings = view.settings
-    before = view.state or {"version": 0, "counts": [], "rest": 0}
-    now = _saved(_all_counts(view.plan, view.reports, measured=settings.measured))
-    kept = [*(before["counts"] if before["version"] == view.plan.version else []), now][-settings.reports :]
-    memory = {"version": view.plan.version, "counts": kept, "rest": max(before["rest"] - 1, 0)}
-    counts = LeafCounts.mean([LeafCounts(*map(np.asarray, one)) for one in kept])
+    before = view.state or {"version": view.plan.version, "counts": [], "rest": 0, "factor": np.empty(0), "settling": 0}
+    if before["version"] != view.plan.version:
+        before = before | {"version": view.plan.version, "counts": [], "settling": settings.settling}
+    if before["settling"] > 0:
+        return None, before | {"settling": before["settling"] - 1}
+    now = _all_counts(view.plan, view.reports, np.asarray(before["factor"]), measured=settings.measured)
+    kept = [*before["counts"], _saved(now)][-settings.reports :]
+    memory = before | {"counts": kept, "rest": max(before["rest"] - 1, 0), "factor": now.factor}
+    counts = replace(LeafCounts.mean([LeafCounts(*map(np.asarray, one)) for one in kept]), factor=now.factor)
     load = loads(counts.load, view.plan.unit_worker, view.plan.workers)
     if len(kept) < settings.reports or lopsided(load) <= settings.threshold:
         return None, memory
@@ -106,7 +113,10 @@ def _decide(view: View) -> tuple[Decision, Any]:
             return Ask(dict.fromkeys(range(view.plan.workers), "quadtree")), view.state
         offers += _adjustments(view, counts)
         memory["rest"] = settings.rest
-    return _chosen(offers, view.plan, load, settings), memory
+    best = _chosen(offers, load, settings)
+    if best is None:
+        return None, memory
+    return _change(best, view.plan, load, settings), memory | {"factor": best.factor}
 
 
 def _adjusts(view: View, memory: dict[str, Any]) -> bool:
@@ -117,15 +127,22 @@ def _adjusts(view: View, memory: dict[str, Any]) -> bool:
 # --- what is known -------------------------------------------------------------------------------------------------------
 
 
-def _all_counts(plan: Plan, reports: Sequence[LeafReport], *, measured: bool) -> LeafCounts:
-    """Return the counts of all leaves, each as its worker reports it."""
+def _all_counts(plan: Plan, reports: Sequence[LeafReport], factor: Floats, *, measured: bool) -> LeafCounts:
+    """Return the counts of all leaves, each as its worker reports it.
+
+    What an object and a query cost together differs from leaf to leaf, and only sums are known. Where loads are measured, the
+    factors of before are corrected for each worker by what it really did; leaves that change hands take theirs along.
+    """
     units = len(plan.unit_worker)
     whole = LeafCounts.none(units + 1)
+    known = factor if len(factor) == units else np.ones(units)
     for report in reports:
         counts = report.counts if measured else report.counts.by_equation()
-        work = float(counts.load.sum())
-        if measured and work > 0:
-            counts = replace(counts, factor=np.full(len(counts), report.cost / work))
+        if measured:
+            counts = replace(counts, factor=known[report.leaf])
+            work = float(counts.load.sum())
+            if work > 0 and report.cost > 0:
+                counts = replace(counts, factor=counts.factor * report.cost / work)
         place = np.full(units + 1, units)
         place[report.leaf] = np.arange(len(report.leaf)) + units + 1
         rows = np.where(place > units, place, np.arange(units + 1))
@@ -162,7 +179,9 @@ def _adjustments(view: View, counts: LeafCounts) -> list[_Offer]:
     assert isinstance(plan, QtTreePlan)
     answers = [Cells.of(answer) for _, answer in sorted(view.answers.items())]
     draft = Draft.of(plan, counts, _held(plan, counts.standing), answers, by_equation=not settings.measured)
-    draft = adjusted(draft, settings.threshold, settings.epsilon, settings.leaves * plan.workers, settings.operations)
+    # What pieces cost is an estimate, so they should do better than they must.
+    aim = (1 + settings.threshold) / 2
+    draft = adjusted(draft, aim, settings.epsilon, settings.leaves * plan.workers, settings.operations)
     worker = all_workers(draft.counts.load, draft.held, draft.plan.unit_worker, plan.workers)
     made = _offer("fg", draft.plan, draft.counts, draft.held, worker)
     steps = tuple(Step(kind, frozenset({one}), why) for kind, one, why in draft.changes)
@@ -174,19 +193,21 @@ def _offer(method: str, plan: Plan, counts: LeafCounts, held: Floats, worker: Wo
     moving = np.flatnonzero(worker != plan.unit_worker)
     moved = float((held.sum(1) - held[np.arange(len(worker)), worker]).sum())
     after = loads(counts.load, worker, plan.workers)
-    return _Offer(method, plan.with_units(moving, worker[moving]), after, moved)
+    return _Offer(method, plan.with_units(moving, worker[moving]), after, moved, counts.factor)
 
 
 # --- what is done --------------------------------------------------------------------------------------------------------
 
 
-def _chosen(offers: Sequence[_Offer], plan: Plan, before: Floats, settings: SstdSettings) -> Change | None:
+def _chosen(offers: Sequence[_Offer], before: Floats, settings: SstdSettings) -> _Offer | None:
     """Take the first offer that makes load even; where none does, the one that makes it most even, if that is worth it."""
     even = [offer for offer in offers if lopsided(offer.load) <= settings.threshold]
     better = [offer for offer in offers if _gains(offer.load, before)]
-    best = even[0] if even else min(better, key=lambda offer: float(offer.load.max()), default=None)
-    if best is None:
-        return None
+    return even[0] if even else min(better, key=lambda offer: float(offer.load.max()), default=None)
+
+
+def _change(best: _Offer, plan: Plan, before: Floats, settings: SstdSettings) -> Change:
+    """Say what is done, and why."""
     why = (
         f"{best.method.upper()}: L_max / L_min was {lopsided(before):.2f}, above lambda {settings.threshold:g}; about "
         f"{best.moved:,.0f} queries move to make it {lopsided(best.load):.2f}"
