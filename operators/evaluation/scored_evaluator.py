@@ -28,6 +28,8 @@ THRESHOLD_FIELDS = ("number", "theta")
 #: What evaluators send aggregators: subscriptions whose threshold they do not know.
 UNSET_FIELDS = ("number",)
 
+_NONE: Ints = np.empty(0, np.int64)
+
 
 @dataclass
 class ScoredEvaluator(Evaluator):
@@ -81,7 +83,7 @@ class ScoredEvaluator(Evaluator):
     def open(self, context: TaskContext) -> None:
         """Start without queries."""
         super().open(context)
-        self._left_out: tuple[Ints, NDArray[np.float64]] = (np.empty(0, np.int64), np.empty(0))
+        self._left_out: tuple[Ints, NDArray[np.float64]] = (_NONE, np.empty(0))
         self._filed = 0
 
     @property
@@ -90,18 +92,21 @@ class ScoredEvaluator(Evaluator):
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Take thresholds, then do what every evaluator does; ask for the thresholds of queries that came from others."""
-        given_up = [self._set(batch.column("number"), batch.column("theta")) for batch in inputs.batches("thresholds")]
+        given_up = _NONE
+        if come := inputs.batches("thresholds"):
+            columns = (np.concatenate([batch.column(name) for batch in come]) for name in THRESHOLD_FIELDS)
+            given_up = self._set(*columns)
         if moved := inputs.batches("transfer"):
             self._come(QueryBatch.concat(moved).number)
         before = self._plans()
         super().execute_epoch(epoch, inputs, emit)
         if self.prefix and self._plans() != before:
             self._set(*self._left_out)
-        if given_up and len(fallen := np.concatenate(given_up)):
-            self._note_moments(fallen, before)
+        if len(given_up):
+            self._note_moments(given_up, before)
         if len(unset := self._scored.unset[self._core.holds(self._scored.unset)]) and not epoch.final:
             emit.batch(TupleBatch(UNSET_FIELDS, (unset,)), "unset")
-        self._scored.unset = np.empty(0, np.int64)
+        self._scored.unset = _NONE
         self._context.count("filed", self._scored.filed - self._filed)  # adds up to how many are filed now
         self._filed = self._scored.filed
 
@@ -143,15 +148,20 @@ class ScoredEvaluator(Evaluator):
 
     def _within_prefix(self, numbers: Ints, theta: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which subscriptions have a word here, under one of the plans, through which a message can come up to theta."""
-        queries = self._core.queries(numbers)
+        here = np.ones(len(numbers), np.bool_)
+        some = np.flatnonzero(theta > 0)  # others keep all words
+        queries = self._core.queries(numbers[some])
         weights = unit_weights(queries.kw_off, queries.kw, self._context.word_statistics)
-        off, kw = loose_prefixes(queries.kw_off, queries.kw, weights, theta, queries.alpha)
-        cut = replace(queries, kw_off=off, kw=kw)
-        here = np.zeros(len(cut), np.bool_)
-        for plan in self._plans():
+        off, kw = loose_prefixes(queries.kw_off, queries.kw, weights, theta[some], queries.alpha)
+        # Who has lost no word is where it was sent, under one of the plans; few have lost some.
+        shorter = np.flatnonzero(np.diff(off) < np.diff(queries.kw_off))
+        cut = replace(queries, kw_off=off, kw=kw).take(shorter)
+        leads = np.zeros(len(cut), np.bool_)
+        for plan in self._plans() if len(cut) else ():
             routed_off, workers = route_queries(plan, cut, self._context.metric)
-            here |= np.bincount(np.repeat(np.arange(len(cut)), np.diff(routed_off))[workers == self._context.index],
-                                minlength=len(cut)) > 0  # fmt: skip
+            leads |= np.bincount(np.repeat(np.arange(len(cut)), np.diff(routed_off))[workers == self._context.index],
+                                 minlength=len(cut)) > 0  # fmt: skip
+        here[some[shorter]] = leads
         return here
 
     # --- state -------------------------------------------------------------------------------------------------------
