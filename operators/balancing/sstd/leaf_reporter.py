@@ -126,12 +126,14 @@ class LeafReporter:
     def _queries(self, plan: Plan) -> Floats:
         """Return queries by leaf and type: those that live, and the snapshot queries since the last report."""
         self._followed = self._followed.followed(self._core, plan, self._metric)
+        queries = self._followed.by_leaf + self._balls(plan)
         fresh = self._newly_asked()
+        self._asked_a_report += (len(fresh) - self._asked_a_report) / 4
+        if not len(fresh):
+            return queries
         sample = self._sample(fresh, plan.space)
         off, leaf = leaves_of_bounds(plan, bounds_of(sample))
-        queries = self._followed.by_leaf + self._balls(plan)
         np.add.at(queries, (leaf, np.repeat(QueryDistribution.of(sample).code, np.diff(off))), 1.0)
-        self._asked_a_report += (len(fresh) - self._asked_a_report) / 4
         self._asked = QueryBatch.concat([self._asked, fresh])
         self._asked = self._asked.slice(max(len(self._asked) - _ASKED, 0), len(self._asked))
         return queries
@@ -188,10 +190,12 @@ class LeafReporter:
     def _balls_of(self, space: Rect) -> tuple[Floats, float]:
         """Return the boxes around the balls of CKQ, and how many queries each stands for."""
         numbers = self._followed.balls
+        if not len(numbers):
+            return np.empty((0, 4)), 1.0
         some = numbers[thinned(len(numbers), _BALLS)]
         queries = self._core.queries(some)
         whole = np.tile(np.array(space.as_tuple()), (len(queries), 1))
-        if isinstance(self._core, Bounded) and len(queries):
+        if isinstance(self._core, Bounded):
             radius = self._core.bounds(queries.number)
             shape = queries.shape.copy()
             shape[:, 2] = np.where(np.isfinite(radius), radius, 0.0)
