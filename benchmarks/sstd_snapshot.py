@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.pictures import checked_folder, drawn
 from benchmarks.report import Goal, Options, Report
-from benchmarks.sstd_stream import AREAS, DATA, Questions, SstdStream, varied
+from benchmarks.sstd_stream import AREAS, DATA, Questions, SstdStream, drawn_at, varied
 from benchmarks.sstd_topology import INDEXES, latency_ms, observe
 
 __all__ = ["run"]
@@ -31,12 +31,12 @@ WORKERS = 4
 COLD = 2
 #: What is varied: the figure, the kind, the field of `Questions`, the values.
 VARIED: Sequence[tuple[str, str, str, Sequence[float]]] = (
-    ("Figure 8a: region", "srq", "area", (AREAS[0], AREAS[2], AREAS[4])),
-    ("Figure 8b: keywords", "srq", "keywords", (1, 2, 3)),
-    ("Figure 9a: k", "skq", "k", (10, 40)),
-    ("Figure 9b: keywords", "skq", "keywords", (1, 2, 3)),
-    ("Figure 10a: region", "stq", "area", (AREAS[0], AREAS[2], AREAS[4])),
-    ("Figure 10b: k", "stq", "k", (10, 40)),
+    ("Figure 8a: SRQ, log10 of the region", "srq", "area", (AREAS[0], AREAS[2], AREAS[4])),
+    ("Figure 8b: SRQ, keywords", "srq", "keywords", (1, 2, 3)),
+    ("Figure 9a: SKQ, k", "skq", "k", (10, 40)),
+    ("Figure 9b: SKQ, keywords", "skq", "keywords", (1, 2, 3)),
+    ("Figure 10a: STQ, log10 of the region", "stq", "area", (AREAS[0], AREAS[2], AREAS[4])),
+    ("Figure 10b: STQ, k", "stq", "k", (10, 40)),
 )
 
 
@@ -75,8 +75,8 @@ def run(options: Options) -> Report:
             _noted(title, kind, field, values, found, figures, rows, series)
         _compared(found, figures)
         some = replace(stream, asked=_series(count)[:3])
-        series["Figure 7a: region"] = _by_data(some, folder, figures, rows)
-        series["Figure 13a: objects"] = _by_size(some, folder, figures, rows)
+        series["Figure 7a: SRQ, log10 of the region"] = _by_data(some, folder, figures, rows)
+        series["Figure 13a: SRQ, objects kept"] = _by_size(some, folder, figures, rows)
     notes = (
         [f"drawn: {path}" for path in drawn("sstd-snapshot", "latency (ms)", series, options.out)]
         if options.out
@@ -136,7 +136,7 @@ def _noted(
         _row(rows, f"{title.split(':')[0]}, {kind}", f"{field} {value:g}", index, one)
         figures[f"{index}_{kind}_{field}_{value:g}_p50_ms"] = one.median
         figures[f"{index}_{kind}_{field}_{value:g}_visited"] = one.visited
-        series.setdefault(title, {}).setdefault(index, []).append((value, one.median))
+        series.setdefault(title, {}).setdefault(index, []).append((drawn_at(field, value), one.median))
 
 
 def _compared(found: dict[str, dict[Questions, Answered]], figures: dict[str, float]) -> None:
@@ -161,7 +161,7 @@ def _by_data(
             _row(rows, "Figure 7a, srq", f"area {questions.area:g}", f"qt-tree, {data}", one)
             figures[f"{data}_srq_area_{questions.area:g}_p50_ms"] = one.median
             figures[f"{data}_srq_area_{questions.area:g}_visited"] = one.visited
-            drawn_lines.setdefault(data, []).append((questions.area, one.median))
+            drawn_lines.setdefault(data, []).append((drawn_at("area", questions.area), one.median))
     return drawn_lines
 
 

@@ -6,6 +6,7 @@ questions, a part in each of some epochs, so that those answered at slides are n
 questions that are asked at once.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -38,6 +39,7 @@ __all__ = [
     "SstdSpout",
     "SstdStream",
     "asked_questions",
+    "drawn_at",
     "sstd_objects",
     "standing_questions",
     "varied",
@@ -87,6 +89,11 @@ def varied(questions: Questions, field: str, value: Any) -> Questions:
     """Return questions with another value of a field."""
     changed = {field: value}
     return replace(questions, **changed)
+
+
+def drawn_at(field: str, value: float) -> float:
+    """Return where in a picture a value is: areas by their order of magnitude."""
+    return math.log10(value) if field == "area" else value
 
 
 @dataclass(frozen=True, slots=True)
