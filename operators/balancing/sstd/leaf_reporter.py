@@ -67,7 +67,7 @@ class LeafReporter:
         self._cells, self._pairing = int(options.get("cells", 1_024)), bool(options.get("pairs", False))
         self._version = 0
         self._arrived, self._kept = np.zeros(0), np.zeros(0)
-        self._latest = ObjectSample(np.empty(0), np.empty(0), np.zeros(1, np.int32), np.empty(0, np.int64))
+        self._pieces = [ObjectSample(np.empty(0), np.empty(0), np.zeros(1, np.int32), np.empty(0, np.int64))]
         self._asked = QueryBatch.empty()
         self._asked_a_report = 0.0
         self._covered, self._pairs, self._age = np.zeros((0, 2)), np.zeros(0), 0
@@ -84,9 +84,19 @@ class LeafReporter:
         leaf = leaves_of_objects(plan, self._worker, objects.x, objects.y, objects.kw_off, objects.kw)
         self._arrived += np.bincount(leaf[leaf >= 0], minlength=len(self._arrived))
         some = objects.take(thinned(len(objects), _OBJECTS))
-        old = self._latest.take(np.arange(max(len(self._latest) + len(some) - _OBJECTS, 0), len(self._latest)))
-        kw_off, kw = csr_concat([(old.kw_off, old.kw), (some.kw_off, some.kw)])
-        self._latest = ObjectSample(np.append(old.x, some.x), np.append(old.y, some.y), kw_off, kw)
+        self._pieces.append(ObjectSample(some.x, some.y, some.kw_off, some.kw))
+        while sum(map(len, self._pieces[1:])) >= _OBJECTS:
+            self._pieces.pop(0)
+
+    @property
+    def _latest(self) -> ObjectSample:
+        """The latest objects; put together when they are looked at."""
+        if len(self._pieces) > 1:
+            kw_off, kw = csr_concat([(piece.kw_off, piece.kw) for piece in self._pieces])
+            x, y = (np.concatenate([getattr(piece, axis) for piece in self._pieces]) for axis in ("x", "y"))
+            whole = ObjectSample(x, y, kw_off, kw)
+            self._pieces = [whole.take(np.arange(max(len(x) - _OBJECTS, 0), len(x)))]
+        return self._pieces[0]
 
     def _under(self, plan: Plan) -> None:
         """Begin to count for another plan: what was kept is divided as the latest objects are."""
@@ -259,5 +269,5 @@ class LeafReporter:
         self._pairs = np.array(state["pairs"])
         self._arrived, self._kept = np.array(state["arrived"]), np.array(state["kept"])
         x, y, kw_off, kw = (np.array(column) for column in state["latest"])
-        self._latest = ObjectSample(x, y, kw_off, kw)
+        self._pieces = [ObjectSample(x, y, kw_off, kw)]
         self._followed = FollowedQueries()
