@@ -41,6 +41,8 @@ __all__ = ["count_object", "count_open", "count_ranks", "list_terms", "stq"]
 MET, TAIL, SPARED = 0, 1, 2
 #: A node across the border is small if it has at most one object in so many of those inside.
 BORDER = 32
+#: Counts from here on are sorted to find the kth; smaller ones are counted themselves.
+LARGE = 2048
 #: Counting a word in a segment takes about as long as counting so many words one by one.
 A_SEGMENT = 60
 
@@ -185,10 +187,21 @@ def _kth(counted: Any, met: Any, kinds: Any, k: Any) -> Any:
     """Return the kth largest count of the words met, 0 where there are fewer, or all are wanted."""
     if k < 1 or kinds < k:
         return np.int64(0)
-    counts = np.empty(kinds, np.int32)
+    shares = np.zeros(LARGE + 1, np.int64)
     for i in range(kinds):
-        counts[i] = counted[met[i]]
-    return np.int64(np.partition(counts, kinds - k)[kinds - k]) - 1
+        shares[min(counted[met[i]], LARGE)] += 1
+    count, above = np.int64(LARGE), np.int64(0)
+    while above + shares[count] < k:
+        above += shares[count]
+        count -= 1
+    if count < LARGE:
+        return count - 1
+    counts, found = np.empty(shares[LARGE], np.int32), 0
+    for i in range(kinds):
+        if counted[met[i]] >= LARGE:
+            counts[found] = counted[met[i]]
+            found += 1
+    return np.int64(np.partition(counts, found - k)[found - k]) - 1
 
 
 @kernel
