@@ -150,10 +150,10 @@ class WeighedReporter(CostReporter):
         amount, whole, most = question
         numbers, weights = self._core.weights()
         if not weights.sum() > 0:
-            return [np.empty(0, np.int64), np.empty(0)]
+            return [[], []]
         costs = weights * (whole / weights.sum())
         chosen = fewest(costs, amount, most)
-        return [numbers[chosen], costs[chosen]]
+        return [numbers[chosen].tolist(), costs[chosen].tolist()]
 
 
 class UnitReporter(CostReporter):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgpack
 import numpy as np
 import pytest
 from latest_queries import latest_topology, write_latest_inputs
@@ -85,6 +86,18 @@ def test_query_counts_for_the_first_of_its_units_and_keywords():
     assert found.cuts.at[by_word].tolist() == [20]
     assert found.cuts.cost[by_word].tolist() == [1000.0]
     assert costs_of(plan, 2, regions, [1, 10, 100, 1000]).cost.tolist() == [1000.0]
+
+
+def test_answers_travel():
+    """What an evaluator answers is plain values, and is read as it was, where it is empty too."""
+    plan = KEYWORDS.divided(Cut(0, KEYWORD, 50)).plan
+    for words in ([[10, 60], [60, 70]], []):
+        found = costs_of(plan, 0, queries([0.5] * len(words), [0.5] * len(words), words), [1.0] * len(words))
+        again = UnitCosts.of(msgpack.unpackb(msgpack.packb(found.answer())))
+        for one, other in ((found, again), (found.cuts, again.cuts)):
+            for name in [name for name in one.__slots__ if name != "cuts"]:
+                assert getattr(other, name).dtype == getattr(one, name).dtype, name
+                assert getattr(other, name).tolist() == getattr(one, name).tolist()
 
 
 def test_cuts_are_along_columns_and_rows_of_the_places():

@@ -64,7 +64,10 @@ def _questions(load: Floats, settings: DkmSettings) -> dict[int, list[float]]:
 def _change(plan: Any, load: Floats, answers: Mapping[int, Any]) -> Change | None:
     """Give what was named, the dearest first, to who has least to do by then, as long as that makes the two more equal."""
     giver = np.concatenate([np.full(len(numbers), worker) for worker, (numbers, _) in sorted(answers.items())])
-    number, cost = (np.concatenate(part) for part in zip(*(pair for _, pair in sorted(answers.items())), strict=True))
+    number, cost = (
+        np.concatenate([np.array(answer[place], kind) for _, answer in sorted(answers.items())])
+        for place, kind in enumerate((np.int64, np.float64))
+    )
     now, taker = load.copy(), np.full(len(number), -1, np.int32)
     for row in np.argsort(-cost, kind="stable").tolist():
         least = int(now.argmin())

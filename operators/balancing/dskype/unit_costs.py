@@ -57,13 +57,17 @@ class UnitCosts:
     cuts: Cuts
 
     def answer(self) -> list[Any]:
-        """Return it as an evaluator answers it."""
-        return [self.unit, self.cost, self.queries, *(getattr(self.cuts, f.name) for f in fields(Cuts))]
+        """Return it as an evaluator answers it, in plain values, which travel."""
+        columns = self.unit, self.cost, self.queries, *(getattr(self.cuts, f.name) for f in fields(Cuts))
+        return [column.tolist() for column in columns]
 
     @classmethod
-    def of(cls, answer: Sequence[NDArray[Any]]) -> "UnitCosts":
+    def of(cls, answer: Sequence[Sequence[Any]]) -> "UnitCosts":
         """Read an answer."""
-        unit, cost, queries, *cuts = answer
+        whole, real = np.int64, np.float64
+        kinds: tuple[Any, ...] = (whole, real, real, whole, whole, whole, whole, real, real)
+        columns: list[Any] = [np.array(column, kind) for column, kind in zip(answer, kinds, strict=True)]
+        unit, cost, queries, *cuts = columns
         return cls(unit, cost, queries, Cuts(*cuts))
 
 
