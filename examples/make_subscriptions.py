@@ -3,9 +3,9 @@
     python examples/make_subscriptions.py OUT.jsonl.gz [regions|nearest|feeds|questions]
 
 Each takes the place and some words of a random record, and wants what is in a region around it, the nearest that have any of
-the words, or the best by distance and text; questions are of all kinds, standing and at once, also what is trending. The shipped
-`data/subscriptions.jsonl.gz`, `data/nearest.jsonl.gz`, `data/feeds.jsonl.gz` and `data/questions.jsonl.gz` were made by this
-script.
+the words, or the best by distance and text; questions are of all kinds, standing and at once, also what is trending. The
+shipped `data/subscriptions.jsonl.gz`, `data/nearest.jsonl.gz`, `data/feeds.jsonl.gz` and `data/questions.jsonl.gz` were made
+by this script.
 """
 
 import csv
