@@ -88,7 +88,7 @@ class TaskContext:
         targets: for each output stream, the components that read it with their parallelism, for direct emitters.
         vocabulary: the folder of a prepared data set, whose word statistics the topology uses.
         window: the topology's sliding window over objects, where it has one.
-        kept_ms: how far back queries that are answered at instants may look, because evaluators keep objects; None: they do not.
+        kept_ms: how far back queries that are answered at instants may look, as evaluators keep objects; None: they do not.
         dynamic: the objects have a current state, which a later record with the same id replaces or deletes.
         limits: what spouts that read files take at most.
         answers: the kinds of query that this topology answers, such as ``continuous range``; none: not known.

@@ -175,7 +175,11 @@ MORE_KILLS = {"feeds": 2, "latest": 2, "questions": 2, "terms": 2}
 LATEST = ("assigning", "latest")
 LISTS = (
     *LATEST,
-    *(name for name in TOPOLOGIES if name.startswith(("dkm", "skype", "dskype", "feeds", "sstd", "questions", "terms"))),
+    *(
+        name
+        for name in TOPOLOGIES
+        if name.startswith(("dkm", "skype", "dskype", "feeds", "sstd", "questions", "terms"))
+    ),
 )
 
 

@@ -15,7 +15,8 @@ KEEP_MS = 12
 
 
 def terms_topology(objects, queries, *, partitioner="kd", evaluators=3, routers=2, mergers=1, index="candidates",
-                   keep_ms=KEEP_MS, policy="random", balancer=None, piece=3_000, feedback=1, epoch=None, **settings):  # fmt: skip
+                   keep_ms=KEEP_MS, policy="random", balancer=None, piece=3_000, feedback=1, epoch=None,
+                   **settings):  # fmt: skip
     """Declare routers that follow a plan, evaluators that count terms, a balancer, mergers."""
     builder = TopologyBuilder(
         "terms", space=[0, 0, 1, 1], epoch={**(epoch or {"objects": 5, "queries": 4}), "feedback": feedback},
@@ -42,7 +43,9 @@ def terms_topology(objects, queries, *, partitioner="kd", evaluators=3, routers=
 
 def write_terms_inputs(folder, rng, objects=70, queries=40, last=40):
     """Write objects, and those of many questions that are continuous terms queries."""
-    lines = [q for q in sstd_queries(rng, 6 * queries, last, forever=False) if q.get("slide") or q["op"] == "unregister"]
+    lines = [
+        q for q in sstd_queries(rng, 6 * queries, last, forever=False) if q.get("slide") or q["op"] == "unregister"
+    ]
     asked = {q["id"] for q in lines if q["op"] == "register"}
     return (
         write_lines(folder / "objects.jsonl", sstd_objects(rng, objects, last)),

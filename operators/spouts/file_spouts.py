@@ -268,6 +268,7 @@ class QueryFileSpout(_FileSpout):
             encoder=self._encoder,
             open_queries=open_queries,
             answers=self._context.answers or None,
+            kept_ms=self._context.kept_ms,
             chunk_rows=min(max(self._context.epoch_queries, SMALLEST_CHUNK), LARGEST_CHUNK),
             skip=skip,
             watermark=watermark,

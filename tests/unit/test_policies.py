@@ -203,7 +203,7 @@ class Balanced:
 
 def reports_of(plan, cost=5, workers=3):
     core = SimpleNamespace(cost=lambda: Cost(0, cost, 0), numbers=lambda: np.arange(4))
-    return [CostReporter(worker, core, {}).report(plan) for worker in range(workers)]
+    return [CostReporter(worker, core, {}, "euclidean").report(plan) for worker in range(workers)]
 
 
 def round_of(plan, monkeypatch, restart_after=None):

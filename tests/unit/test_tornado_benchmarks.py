@@ -59,7 +59,7 @@ def test_borne_is_what_the_definitions_say():
     moved[7] = [15, 15]
     busy[7, 2] = 5.0
     summary = {"rebalances": [{"epoch": 9}]}
-    found = adaptivity.borne(Observed(summary, cost, moved, busy, np.full((26, 1), 4.0), busy), hotspot)
+    found = adaptivity.borne(Observed(summary, cost, moved, busy, np.full((26, 1), 4.0), busy, np.zeros(26)), hotspot)
     assert found.efficiency == pytest.approx((2 * 40 + 2 * 20) / (2 * (30 + 30 + 10 + 10)))
     assert found.moving_cost == pytest.approx(45 / 30)
     assert found.moving_busy == found.settled_busy == pytest.approx(2.5)
