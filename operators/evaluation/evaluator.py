@@ -20,6 +20,7 @@ from operators.evaluation.core import Clocked, Core, Found, Keeping, ListCore
 from operators.evaluation.division import divided_states, live_queries
 from operators.evaluation.handover import BOUND_FIELDS, Handover, moving_problems
 from operators.evaluation.meetings import Speakers
+from operators.evaluation.moves import ended_on_their_way
 from operators.evaluation.passing_time import PassingTime
 from operators.needs import EVALUATOR_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
@@ -102,11 +103,9 @@ class Evaluator(Bolt):
             self._schedule = PlanSchedule(context.plan, context.window, context.kept_ms)
             self._handover = Handover(context.index, self.transfer_queries, keeps=context.kept_ms is not None)
             self._reporter = make_reporter(context.statistics, context.index, self._core, context.metric)
-        self._examined = 0
-        self._watermark: int | None = None
+        self._examined, self._watermark = 0, cast(int | None, None)
         self._clocked = self._core if isinstance(self._core, Clocked) else None
-        self._time = PassingTime()
-        self._ended: Ints = _NONE
+        self._time, self._ended = PassingTime(), _NONE
         self._counts_words = "keywords" in context.targets
 
     # --- one epoch ---------------------------------------------------------------------------------------------------
@@ -260,6 +259,7 @@ class Evaluator(Bolt):
             giver = np.repeat([arrival.task for arrival in given], [len(arrival.batch) for arrival in given])
             old, coming = self._routes(queries, giver)
             stale, awake = handover.arrive(queries, old, coming, self._core)
+            self._ended = np.union1d(self._ended, ended_on_their_way(self._core, queries.number, self._watermark))
             self._speakers.add_coming(queries, coming)
             if self._answers is not None:
                 self._answers.instants.add(awake, self._watermark)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.evaluation.core import Core
 from partitioners.columns import Csr, Workers, column
 from streams.columns import Ints
 from streams.kernel import kernel
 
-__all__ = ["Moves", "moves_of"]
+__all__ = ["Moves", "ended_on_their_way", "moves_of"]
 
 Flags = NDArray[np.bool_]
 
@@ -45,6 +46,14 @@ def moves_of(old: Csr, new: Csr, me: int) -> Moves:
     """Compare the routes of queries under two plans, as worker `me` sees it."""
     old_off, old_workers, new_off, new_workers = (column(part, np.int32) for part in (*old, *new))
     return Moves(*_moves(old_off, old_workers, new_off, new_workers, me))
+
+
+def ended_on_their_way(core: Core, numbers: Ints, watermark: int | None) -> Ints:
+    """Return those of some queries that have come which ended before: who gave them may have spoken their last word."""
+    if watermark is None:
+        return np.empty(0, np.int64)
+    queries = core.queries(numbers)
+    return np.asarray(queries.number[queries.end <= watermark], np.int64)
 
 
 @kernel

@@ -139,8 +139,8 @@ def test_verify_finds_a_difference_and_exits_1(waterspout, small, tmp_path):
     (tmp_path / "lossy.py").write_text(
         "from operators.evaluation.range_evaluator import RangeEvaluator\n"
         "class Lossy(RangeEvaluator):\n"
-        "    def _match(self, objects, emit):\n"
-        "        super()._match(objects.slice(1, len(objects)), emit)\n",
+        "    def _take(self, objects, emit):\n"
+        "        return super()._take(objects.slice(1, len(objects)), emit)\n",
         "utf-8",
     )
     code, out, _ = waterspout("verify", small, "--set", "bolt.evaluator.operator=lossy.py:Lossy")

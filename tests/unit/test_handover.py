@@ -10,6 +10,7 @@ from range_model import PlainQuery, query_batch
 
 from operators.evaluation import handover as module
 from operators.evaluation.handover import Handover
+from operators.evaluation.moves import ended_on_their_way
 from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.range_core import RangeCore
 from operators.indexes import make_range_index
@@ -329,3 +330,13 @@ def test_handover_knows_which_queries_are_about_to_change_hands():
     looked(handover, core, {1: [0], 2: [0]}, {1: [1], 2: [0]})
     handover.arrive(batch(3), routes([1]), routes([0]), core)
     assert [handover.concerns(ints(n)) for n in (1, 2, 3)] == [True, False, True]
+
+
+def test_queries_that_ended_on_their_way_are_known_by_the_watermark():
+    """Whoever gave them has passed their end too, and may have dropped them: they must not be woken."""
+    core = core_of()
+    core.insert(batch(5, end=9))
+    core.insert(batch(6, end=10))
+    assert ended_on_their_way(core, ints(5, 6), None).tolist() == []
+    assert ended_on_their_way(core, ints(5, 6), 9).tolist() == [5]
+    assert ended_on_their_way(core, ints(5, 6, 7), 10).tolist() == [5, 6]
