@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgpack
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -376,7 +377,9 @@ def test_evaluators_count_objects_and_queries_by_leaf():
     (report,) = leaves_from_batch(reporter.report(plan))
     assert report.counts.arriving.tolist() == [0.0, 0.0, 1.0]
     assert report.counts.queries[:, CRQ].tolist() == [1.0, 1.0, 1.0]
-    cells = Cells.of(reporter.answer(plan, "quadtree"))
+    answer = reporter.answer(plan, "quadtree")
+    assert msgpack.unpackb(msgpack.packb(answer)) == answer  # it travels between processes
+    cells = Cells.of(answer)
     assert cells.leaf[:3].tolist() == [0, 2, 6]
     assert len(cells.leaf) <= 32
     again = make_reporter(StatisticsRequest("leaves", {"pairs": True}), 0, core)

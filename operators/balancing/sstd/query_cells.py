@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from operators.balancing.sstd.leaf_counts import LeafCounts
 from partitioners.columns import Floats, Ints
@@ -71,13 +70,14 @@ class Cells:
     lengths: Floats
 
     def answer(self) -> list[Any]:
-        """Return it as an evaluator answers it."""
-        return [np.ascontiguousarray(getattr(self, f.name)) for f in fields(self)]
+        """Return it as an evaluator answers it: plain values travel between processes, arrays do not."""
+        columns = [np.asarray(getattr(self, f.name)) for f in fields(self)]
+        return [[column.dtype.str, list(column.shape), column.ravel().tolist()] for column in columns]
 
     @classmethod
-    def of(cls, answer: Sequence[NDArray[Any]]) -> "Cells":
+    def of(cls, answer: Sequence[Any]) -> "Cells":
         """Read an answer."""
-        return cls(*(np.asarray(column) for column in answer))
+        return cls(*(np.array(values, dtype).reshape(shape) for dtype, shape, values in answer))
 
     def asked(self, row: int) -> AskedWords:
         """Return what is asked for at the leaf of this row."""
