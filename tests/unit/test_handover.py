@@ -10,8 +10,8 @@ from range_model import PlainQuery, query_batch
 
 from operators.evaluation import handover as module
 from operators.evaluation.handover import Handover
-from operators.evaluation.moves import ended_on_their_way
 from operators.evaluation.knn_core import KnnCore
+from operators.evaluation.moves import ended_on_their_way
 from operators.evaluation.range_core import RangeCore
 from operators.indexes import make_range_index
 from operators.indexes.knn.registry import make_knn_index
