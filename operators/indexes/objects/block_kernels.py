@@ -74,7 +74,7 @@ def arrange(
 ) -> None:  # fmt: skip
     """Count the objects of some chunks by cell, or, when all are counted and summed up, write them in the order of cells.
 
-    The last field of a record is the number of its object's words, for now; words are copied later.
+    The last field of a record is the number of its object's words until the words themselves are copied.
     """
     shift = FINEST - level
     one = np.int32(1)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from operators.indexes.core.selection import made
 from operators.indexes.objects.brute_objects import BruteObjects
 from operators.indexes.objects.kept_index import KeptIndex
 from operators.indexes.objects.object_index import ObjectIndex
 from operators.indexes.objects.r_tree import RTree
 from operators.indexes.objects.segments import Segments
-from operators.indexes.topk.message_indexes import made
 from streams.geometry import Metric, Rect
 
 __all__ = ["OBJECT_INDEXES", "make_object_index"]

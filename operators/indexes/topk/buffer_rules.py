@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from operators.indexes.core.selection import made
 from operators.indexes.topk.buffer_rule import RankRule, Rule
 from operators.indexes.topk.buffers import Buffers
 from operators.indexes.topk.k_skyband import CostBasedSkyband, Skyband
 from operators.indexes.topk.kmax import Kmax
-from operators.indexes.topk.message_indexes import made
 
 __all__ = ["BUFFER_RULES", "make_buffers"]
 
