@@ -27,6 +27,7 @@ class PlainSubscriptions:
         self.space, self.metric, self.vocabulary = space, metric, words
         self.rows = {}  # number -> dict of its columns
         self.asleep = set()
+        self.known = {}  # unit weights by keywords
 
     def insert(self, queries):
         for q in queries:
@@ -46,7 +47,11 @@ class PlainSubscriptions:
         return sorted(n for n, q in self.rows.items() if q["end"] <= now)
 
     def weights(self, kw):
-        return unit_weights(np.array([0, len(kw)], np.int32), np.array(kw, np.int64), self.vocabulary).tolist()
+        key = tuple(kw)
+        if key not in self.known:
+            off = np.array([0, len(kw)], np.int32)
+            self.known[key] = unit_weights(off, np.array(kw, np.int64), self.vocabulary).tolist()
+        return self.known[key]
 
     def score(self, q, m):
         kw, words = sorted(q["keywords"]), sorted(m["keywords"])

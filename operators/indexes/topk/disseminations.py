@@ -24,22 +24,24 @@ DISSEMINATIONS: Mapping[str, Callable[..., Dissemination]] = {
 }
 
 
-def dissemination(name: str, **options: Any) -> Callable[[ScoredTable], Dissemination]:
+def dissemination(
+    name: str, known: Mapping[str, Callable[..., Dissemination]] = DISSEMINATIONS, **options: Any
+) -> Callable[[ScoredTable], Dissemination]:
     """Return what makes an empty structure over a table.
 
     Args:
-        name: one of `DISSEMINATIONS`.
+        name: one of those that are known.
+        known: structures by name.
         options: the structure's own, see its class; all have defaults.
     """
-    if name not in DISSEMINATIONS:
-        listed = ", ".join(DISSEMINATIONS)
-        raise DeclarationError(f"index '{name}'{did_you_mean(name, DISSEMINATIONS)}, expected one of: {listed}")
-    make = DISSEMINATIONS[name]
-    known = [option for option in inspect.signature(make).parameters if option != "table"]
+    if name not in known:
+        raise DeclarationError(f"index '{name}'{did_you_mean(name, known)}, expected one of: {', '.join(known)}")
+    make = known[name]
+    taken = [option for option in inspect.signature(make).parameters if option != "table"]
     for option in options:
-        if option not in known:
+        if option not in taken:
             raise DeclarationError(
-                f"option '{option}' of index '{name}'{did_you_mean(option, known)}, "
-                f"expected {'one of: ' + ', '.join(known) if known else 'none'}"
+                f"option '{option}' of index '{name}'{did_you_mean(option, taken)}, "
+                f"expected {'one of: ' + ', '.join(taken) if taken else 'none'}"
             )
     return lambda table: make(table, **options)

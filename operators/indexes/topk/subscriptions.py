@@ -4,7 +4,7 @@ Numbers, lifetimes and sleep are as for all standing queries. There is more belo
 what messages have entered: it knows subscriptions by their slots, which are small, and used again after `remove`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from operators.indexes.core.standing_queries import (
     saved_columns,
 )
 from operators.indexes.range.range_index import Cost
-from operators.indexes.topk.disseminations import dissemination
+from operators.indexes.topk.disseminations import DISSEMINATIONS, dissemination
 from operators.indexes.topk.scored_table import ScoredTable
-from operators.indexes.topk.topk_index import Hits, Messages
+from operators.indexes.topk.topk_index import Dissemination, Hits, Messages
 from streams.batches import QueryBatch
 from streams.errors import InputError
 from streams.files.query_records import MAX_K
@@ -43,10 +43,11 @@ class ScoredSubscriptions(StandingQueries):
     """Subscriptions with places, keywords, alpha and thresholds, over any structure.
 
     Args:
-        name: of the structure, one of `operators.indexes.topk.disseminations.DISSEMINATIONS`.
+        name: of the structure, one of `known`.
         space: its diagonal scales the scores.
         metric: what distance means.
         vocabulary: the statistics that keywords are weighed by.
+        known: structures by name, if not those of `operators.indexes.topk.disseminations`.
         renumbered: called when slots have changed all at once, with the slots as they were: what was at ``old[i]`` is at i.
         options: of the structure.
 
@@ -56,9 +57,10 @@ class ScoredSubscriptions(StandingQueries):
 
     def __init__(
         self, name: str, space: Rect, metric: Metric, vocabulary: Vocabulary, *,
+        known: Mapping[str, Callable[..., Dissemination]] = DISSEMINATIONS,
         renumbered: Callable[[Slots], None] | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        self._make = dissemination(name, **options)
+        self._make = dissemination(name, known, **options)
         self._vocabulary = vocabulary
         self._theta = -np.inf
         self._renumbered = renumbered

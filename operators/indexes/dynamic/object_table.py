@@ -1,0 +1,229 @@
+"""The current states of objects that move and change: who they are, since when they are there, where, and their keywords.
+
+An object has a slot, a small number that is used again after a deletion. A batch of records is looked at first (`compare`),
+so that whoever keeps something of the old states can take it out, and then entered (`apply`). An object that changes several
+times in a batch has its last state only.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.core.growth import grown
+from operators.indexes.core.standing_queries import plain
+from operators.indexes.core.words import Words
+from operators.indexes.dynamic.dynamic_index import Floats, Slots
+from operators.indexes.dynamic.object_rows import (
+    COUNT,
+    INLINE,
+    NORM,
+    WIDTH,
+    X,
+    Y,
+    lines_for,
+    read_words,
+    repack,
+    write_words,
+)
+from operators.indexes.topk.topk_index import Messages
+from streams.batches import OP_DELETE, OP_UPSERT, ObjectBatch
+from streams.columns import Ids, Ints
+from streams.scoring import norms
+from streams.vocabulary import Vocabulary
+
+__all__ = ["Changes", "ObjectTable"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """What a batch of records does, each object once.
+
+    Attributes:
+        leaving: the objects whose states end.
+        deleted: those of them that end altogether.
+        arriving: the objects that have a new state.
+        rows: the records that say so.
+        first_seen: the place in the input order where each of these was seen first.
+    """
+
+    leaving: Slots
+    deleted: Slots
+    arriving: Slots
+    rows: Ints
+    first_seen: Ints
+
+
+class ObjectTable:
+    """Objects by slot.
+
+    Attributes:
+        lines: float64, a row a slot, see `object_rows`; `parts` are the same bytes as int32.
+        long: the words of states with many.
+        first_seen: of equal scores the object with the smaller one is better.
+        words: the keywords of all states, and how many have each.
+        idf: by word.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.words = Words()
+        self.lines: Floats = lines_for(0)
+        self.parts: Slots = self.lines.view(np.int32)
+        self.long: Slots = np.empty(0, np.int32)
+        self.idf: Floats = np.empty(0)
+        self.first_seen: Ints = np.empty(0, np.int64)
+        self._names: NDArray[Any] = np.empty(0, object)
+        self._slot_of: dict[int | str, int] = {}
+        self._free: list[int] = []
+        self._long_top = self._long_garbage = 0
+        self.top = 0
+
+    def __len__(self) -> int:
+        return len(self._slot_of)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use; identifiers, and the look-up by them, are counted as 100 bytes each."""
+        return (
+            (8 * WIDTH + 8) * self.top + 4 * self._long_top + 8 * self.words.top + self.words.nbytes + 100 * len(self)
+        )
+
+    def held(self) -> Slots:
+        """Return the slots of all objects, ascending."""
+        return np.sort(np.fromiter(self._slot_of.values(), np.int32, len(self)))
+
+    def ids(self, slots: Slots) -> Ids:
+        """Return the identifiers of objects."""
+        return Ids.of(self._names[slots].tolist())
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def compare(self, objects: ObjectBatch) -> Changes:
+        """Return what records, in the order of the input, do to the states; no state is another one yet.
+
+        Deleting what is not there does nothing. An object that is deleted and comes again has a new place in the order.
+        """
+        last: dict[
+            int | str, tuple[int, int]
+        ] = {}  # the row of the last state, -1 for none, and when it was seen first
+        seen = self.first_seen
+        for row, (name, op, seq) in enumerate(
+            zip(objects.ids.to_list(), objects.op.tolist(), objects.seq.tolist(), strict=True)
+        ):
+            if op == OP_DELETE:
+                last[name] = (-1, 0)
+                continue
+            before = last.get(name)
+            if before is None:
+                slot = self._slot_of.get(name)
+                last[name] = (row, seq if slot is None else int(seen[slot]))
+            else:
+                last[name] = (row, seq if before[0] < 0 else before[1])
+        leaving, deleted, arriving, rows, first = [], [], [], [], []
+        for name, (row, since) in last.items():
+            slot = self._slot_of.get(name)
+            if slot is not None:
+                leaving.append(slot)
+            if row >= 0:
+                arriving.append(self._reserved(name) if slot is None else slot)
+                rows.append(row)
+                first.append(since)
+            elif slot is not None:
+                deleted.append(slot)
+        return Changes(
+            np.array(leaving, np.int32), np.array(deleted, np.int32), np.array(arriving, np.int32),
+            np.array(rows, np.int64), np.array(first, np.int64),
+        )  # fmt: skip
+
+    def _reserved(self, name: int | str) -> int:
+        """Return a slot for an object that has none."""
+        if self._free:
+            slot = self._free.pop()
+        else:
+            slot, self.top = self.top, self.top + 1
+            if self.top > len(self.lines):
+                self._grow(2 * self.top + 64)
+        self._slot_of[name], self._names[slot], self.parts[slot, COUNT] = slot, name, 0
+        return slot
+
+    def _grow(self, room: int) -> None:
+        larger = lines_for(room)
+        larger[: len(self.lines)] = self.lines
+        self.lines, self.parts = larger, larger.view(np.int32)
+        self.first_seen, self._names = grown(self.first_seen, room), grown(self._names, room)
+
+    def apply(self, objects: ObjectBatch, changes: Changes) -> Messages:
+        """Put new states in the place of old ones; return those, a row for each that arrives."""
+        old = self.words_of(changes.leaving)[1]
+        counts = self.parts[changes.leaving, COUNT]
+        self._long_garbage += int(counts[counts > INLINE].sum())
+        self.parts[changes.leaving, COUNT] = 0
+        states = objects.take(changes.rows)
+        messages = self._write(states, changes.arriving, changes.first_seen)
+        self.words.release(old)  # not before: a word that comes again keeps its number
+        for slot in changes.deleted.tolist():
+            del self._slot_of[self._names[slot]]
+            self._names[slot] = None
+            self._free.append(slot)
+        return messages
+
+    def _write(self, states: ObjectBatch, slots: Slots, first_seen: Ints) -> Messages:
+        off, kw = plain(states.kw_off, np.int32), plain(states.kw, np.int64)
+        words = self.words.number(kw)
+        if self.words.top > len(self.idf):
+            self.idf = grown(self.idf, 2 * self.words.top)
+        idf, norm = self.vocabulary.idf(kw), norms(off, kw, self.vocabulary)
+        self.idf[words] = idf
+        lines = self.lines
+        lines[slots, X], lines[slots, Y], lines[slots, NORM] = states.x, states.y, norm
+        self.first_seen[slots] = first_seen
+        lengths = np.diff(off)
+        self._reserve_long(int(lengths[lengths > INLINE].sum()))
+        self._long_top = write_words(slots, off, words, self.parts, self.long, self._long_top)
+        return Messages(first_seen, states.x, states.y, off, kw, idf / np.repeat(norm, lengths))
+
+    def _reserve_long(self, more: int) -> None:
+        if self._long_top + more <= len(self.long):
+            return
+        long = np.empty((self._long_top + more) * 3 // 2 + 16, np.int32)
+        if self._long_garbage > self._long_top // 2:
+            self._long_top, self._long_garbage = repack(self.held(), self.parts, self.long, long), 0
+        else:
+            long[: self._long_top] = self.long[: self._long_top]
+        self.long = long
+
+    # --- what is there ------------------------------------------------------------------------------------------------
+
+    def words_of(self, slots: Slots) -> tuple[Slots, Slots]:
+        """Return the words of states as ragged rows, ids of keywords ascending."""
+        off = np.zeros(len(slots) + 1, np.int32)
+        np.cumsum(self.parts[slots, COUNT], out=off[1:])
+        words = np.empty(off[-1], np.int32)
+        read_words(slots, self.parts, self.long, off, words)
+        return off, words
+
+    def states(self, slots: Slots) -> Messages:
+        """Return states, with the unit weight of each keyword; their `seq` are where the objects were seen first."""
+        off, words = self.words_of(slots)
+        weight = self.idf[words] / np.repeat(self.lines[slots, NORM], np.diff(off))
+        x, y = self.lines[slots, X], self.lines[slots, Y]
+        return Messages(self.first_seen[slots], x, y, off, self.words.raw[words], weight)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all objects as records, in the order in which they were seen first."""
+        slots = self.held()
+        slots = slots[np.argsort(self.first_seen[slots])]
+        states, count = self.states(slots), len(slots)
+        return {
+            "objects": ObjectBatch(
+                seq=states.seq, ts=np.zeros(count, np.int64), x=states.x, y=states.y,
+                op=np.full(count, OP_UPSERT, np.uint8), kw_off=states.kw_off, kw=states.kw, ids=self.ids(slots),
+            )
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Become the table that made a snapshot; slots may be others."""
+        self.__init__(self.vocabulary)  # type: ignore[misc]
+        self.apply(state["objects"], self.compare(state["objects"]))

@@ -1,0 +1,186 @@
+"""One suite over all finders and refillers: the lists of the definition, to the last bit, whatever moves and changes."""
+
+import os
+from random import Random
+
+import numpy as np
+import pytest
+from dynamic_model import DrawnChanges, PlainTopk, objects_batch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from topk_model import topk_batch, vocabulary
+
+from operators.indexes.core import standing_queries
+from operators.indexes.dynamic.dynamic_topk import DynamicTopk
+from operators.indexes.dynamic.registry import FINDERS, PLANE_ONLY, REFILLERS
+from streams.batches import FOREVER, OP_DELETE, OP_UPSERT
+from streams.errors import DeclarationError
+from streams.geometry import Rect
+from streams.state import pack_state, unpack_state
+
+SPACES = {"euclidean": Rect(0.0, -1.0, 1.0, 3.0), "haversine": Rect(-180.0, -90.0, 180.0, 90.0)}
+EXAMPLES = int(os.environ.get("DYNAMIC_EXAMPLES", "12"))
+
+#: Options under which a handful of queries and objects already fills, trims and splits.
+EAGER = {"igpt": {"most": 4, "groups": 3}, "ciq": {"depth": 2}}
+
+#: Every finder with one refiller, and every refiller with the finder that it is meant for.
+PAIRS = [*((index, "brute") for index in FINDERS), *(("pyramid", refill) for refill in REFILLERS)]
+SETTINGS = [
+    (index, refill, metric)
+    for index, refill in dict.fromkeys(PAIRS)
+    for metric in SPACES
+    if metric == "euclidean" or not {index, refill} & PLANE_ONLY
+]
+every_setting = pytest.mark.parametrize(("index", "refill", "metric"), SETTINGS)
+every_pair = pytest.mark.parametrize(("index", "refill"), list(dict.fromkeys(PAIRS)))
+quickly = settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+
+
+class Run:
+    """An index and its model, side by side."""
+
+    def __init__(self, index, refill, metric="euclidean", seed=0, documents=1000, space=None, names=12):
+        space, words = space or SPACES[metric], vocabulary(documents)
+        options = EAGER.get(index), EAGER.get(refill)
+        self.make = lambda: DynamicTopk(index, refill, space, metric, words, *options)
+        self.index, self.model = self.make(), PlainTopk(space, metric, words)
+        self.rng = Random(seed)
+        self.drawn = DrawnChanges(self.rng, space, names)
+        self.said = {}
+
+    def insert(self, count=None):
+        queries = [
+            self.drawn.query() | {"end": FOREVER, "k": self.rng.choice([1, 2, 3, 5, 30])}
+            for _ in range(count or self.rng.randrange(1, 6))
+        ]
+        self.add(queries)
+
+    def add(self, queries):
+        self.index.queries.insert(topk_batch(queries), np.inf)
+        self.model.insert(queries)
+        self.index.open(np.array([q["number"] for q in queries], np.int64))
+        if self.rng.random() < 0.7:
+            self.compare(self.index.fill())
+
+    def remove(self):
+        gone = np.array([n for n in self.model.rows if self.rng.random() < 0.3], np.int64)
+        self.index.close(gone)
+        self.index.queries.remove(gone)
+        self.model.remove(gone.tolist())
+
+    def update(self, count=None):
+        count = count or self.rng.choice([1, 1, 2, 5, 20])
+        self.enter([self.drawn.record(self.model.objects.states) for _ in range(count)])
+
+    def enter(self, records):
+        self.model.objects.apply(records)
+        self.compare(self.index.update(objects_batch(records)))
+
+    def compare(self, changed):
+        """Check all lists; what is not said to have changed has not."""
+        numbers = np.array(sorted(self.model.rows), np.int64)
+        off, objects, score = self.index.lists(numbers)
+        names = self.index.objects.ids(objects).to_list()
+        for row, number in enumerate(numbers.tolist()):
+            found = list(zip(names[off[row] : off[row + 1]], score[off[row] : off[row + 1]].tolist(), strict=True))
+            assert found == self.model.best(number)
+            assert number in changed or found == self.said.get(number, [])
+            self.said[number] = found
+
+    def save(self):
+        state = unpack_state(pack_state(self.index.snapshot()))
+        self.index = self.make()
+        self.index.restore(state)
+        assert self.index.objects.snapshot()["objects"].seq.tolist() == state["objects"]["objects"].seq.tolist()
+        self.index.open(self.index.queries.numbers())
+        self.compare(self.index.fill())
+
+
+STEPS = ("insert",) * 2 + ("update",) * 8 + ("remove", "save")
+
+
+@every_setting
+@given(seed=st.integers(0, 2**32))
+@quickly
+def test_lists_are_those_of_the_definition(monkeypatch, index, refill, metric, seed):
+    """Whatever moves, changes, vanishes and comes again, with queries that come and go in between."""
+    monkeypatch.setattr(standing_queries, "SMALLEST_REBUILD", 6)
+    monkeypatch.setattr(standing_queries, "CHUNK", 7)
+    run = Run(index, refill, metric, seed, documents=1000 if seed % 3 else 0, names=12 if seed % 2 else 60)
+    for _ in range(25):
+        getattr(run, run.rng.choice(STEPS))()
+    run.update()
+    assert run.index.refiller.nbytes > 0
+
+
+@every_pair
+def test_equal_scores_go_to_the_object_first_seen(index, refill):
+    """Many objects in one place with the same words, which come, go and come again."""
+    run = Run(index, refill, seed=5, names=40)
+    run.drawn.place = lambda: (0.5, 0.5)
+    run.drawn.keywords = lambda _least: frozenset([1, 2])
+    run.insert(20)
+    for _ in range(30):
+        run.update()
+
+
+@every_pair
+def test_objects_leap_and_change_everything(index, refill):
+    """A crowd in one corner that leaps to another, loses all keywords, and gets others."""
+    run = Run(index, refill, seed=6, names=80, space=Rect(0.0, 0.0, 1000.0, 10.0))
+    rng = run.rng
+    run.drawn.place = lambda: rng.choice([(rng.random(), rng.random()), (1000 - rng.random(), 10 - rng.random())])
+    run.drawn.keywords = lambda _least: frozenset(rng.sample(range(6), rng.randrange(1, 4)))
+    run.insert(30)
+    for turn in range(12):
+        run.update(60)
+        if turn % 4 == 3:
+            empty = frozenset() if turn % 8 == 3 else frozenset([turn])
+            run.enter([record(run, name, keywords=empty) for name in run.drawn.names])
+
+
+def record(run, name, op=OP_UPSERT, **change):
+    run.drawn.seq += 1
+    x, y = run.drawn.place()
+    return {"op": op, "id": name, "seq": run.drawn.seq, "ts": run.drawn.now, "x": x, "y": y,
+            "keywords": frozenset([1])} | change  # fmt: skip
+
+
+@every_pair
+def test_only_the_last_state_of_a_batch_counts(index, refill):
+    """Of several records of one object; after a deletion it has a new place in the order."""
+    run = Run(index, refill)
+    run.drawn.place = lambda: (0.5, 0.5)
+    query = run.drawn.query() | {"keywords": frozenset([1]), "end": FOREVER, "k": 2, "alpha": 1.0}
+    run.add([query])
+    run.enter([record(run, "a"), record(run, "b"), record(run, "a", x=0.6), record(run, "a", x=0.5)])
+    run.enter([record(run, "a", OP_DELETE), record(run, "nobody", OP_DELETE), record(run, "a", keywords=frozenset())])
+    run.enter([record(run, "a", OP_DELETE), record(run, "a"), record(run, "c")])
+    assert [name for name, _ in run.said[query["number"]]] == ["b", "a"]
+    run.enter([record(run, name, OP_DELETE) for name in ("a", "b", "c")])
+    assert run.said[query["number"]] == []
+    assert len(run.index.objects) == 0
+
+
+@every_pair
+def test_many_keywords(index, refill):
+    """States with more words than a line has, whose memory is used again."""
+    run = Run(index, refill, seed=2)
+    rng = run.rng
+    run.drawn.keywords = lambda _least: frozenset(rng.sample(range(60), rng.randrange(1, 40)))
+    run.insert(8)
+    for _ in range(25):
+        run.update(12)
+    assert len(run.index.objects.long) < 3000
+
+
+def test_names_are_checked():
+    """What there is not is refused, with what there is."""
+    with pytest.raises(DeclarationError, match=r"refill 'bruet' .did you mean 'brute'"):
+        DynamicTopk("brute", "bruet", SPACES["euclidean"], "euclidean", vocabulary())
+    with pytest.raises(DeclarationError, match="expected one of: pyramid"):
+        DynamicTopk("nothing", "brute", SPACES["euclidean"], "euclidean", vocabulary())
