@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.indexes.core.prefetch import prefetch
 from streams.columns import Ints
 from streams.flat_hash import place_of
 from streams.kernel import kernel
@@ -14,6 +15,8 @@ __all__ = ["Fingerprints"]
 #: Entries over places of the hash: where it grows, and where it is put after growing or shrinking.
 FULLEST, ROOMIEST, SPARSEST = 0.7, 0.45, 0.1
 _SMALLEST = 64
+#: Places that are asked for ahead of time.
+_AHEAD = 12
 #: No query has this number; those of injected queries are below 0.
 _FREE = -(2**63)
 
@@ -23,6 +26,8 @@ def _exchange(numbers: Ints, prints: Ints, table: Ints, changed: NDArray[np.bool
     """Enter prints, and tell which differ from those before, 0 where there was none; return how many numbers are new."""
     size, fresh = table.shape[0], 0
     for i in range(numbers.shape[0]):
+        if i + _AHEAD < numbers.shape[0]:
+            prefetch(table, 2 * place_of(numbers[i + _AHEAD], size))
         place = place_of(numbers[i], size)
         while table[place, 0] != _FREE and table[place, 0] != numbers[i]:
             place = place + 1 if place + 1 < size else 0

@@ -18,7 +18,7 @@ from operators.indexes.core.query_table import ANY, ASLEEP
 from operators.indexes.knn.blocks import EXACT, class_of, room_of
 from streams.kernel import kernel
 
-__all__ = ["close", "gather", "mark", "merge", "open_lists", "renumber", "settle"]
+__all__ = ["close", "gather", "mark", "merge", "open_lists", "places", "renumber", "settle"]
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -243,16 +243,36 @@ merge: Any = _merge
 
 
 @kernel
-def gather(slots: Slots, heads: Slots, far: Floats, row: Slots, off: Slots, out: Floats, rows: Slots) -> None:
-    """Copy lists; `off` has their places."""
+def places(slots: Slots, heads: Slots, off: Slots) -> None:
+    """Write where lists begin if they are copied one after the other, and where the last one ends."""
+    off[0] = 0
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
-            prefetch(far, np.int64(heads[slots[i + _AHEAD], 0]))
-            prefetch(row, np.int64(heads[slots[i + _AHEAD], 0]))
+            prefetch(heads, 2 * np.int64(slots[i + _AHEAD]))
+        off[i + 1] = off[i] + (heads[slots[i], 1] & LENGTH)
+
+
+@kernel
+def gather(
+    slots: Slots, heads: Slots, far: Floats, row: Slots, seq: Ints, off: Slots, out: Floats, rows: Slots, numbers: Ints
+) -> None:
+    """Copy lists, with the `seq` of their objects; `off` has their places."""
+    for i in range(slots.shape[0]):
+        if i + _AHEAD < slots.shape[0]:
+            ahead = np.int64(slots[i + _AHEAD])
+            start, length = np.int64(heads[ahead, 0]), np.int64(heads[ahead, 1]) & LENGTH
+            for e in range(start, start + length + 7, 8):
+                prefetch(far, e)
+            prefetch(row, start)
+            prefetch(row, start + length)
         base = np.int64(heads[slots[i], 0])
         for e in range(np.int64(heads[slots[i], 1]) & LENGTH):
             out[off[i] + e] = far[base + e]
             rows[off[i] + e] = row[base + e]
+    for p in range(rows.shape[0]):
+        if p + _AHEAD < rows.shape[0]:
+            prefetch(seq, np.int64(rows[p + _AHEAD]))
+        numbers[p] = seq[rows[p]]
 
 
 @kernel

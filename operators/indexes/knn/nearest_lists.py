@@ -126,11 +126,11 @@ class NearestLists:
 
     def items(self, slots: Slots) -> tuple[Offsets, Ints, Ids, Floats]:
         """Return lists: offsets, places in the input, identifiers and distances, nearest first."""
-        off = np.zeros(len(slots) + 1, np.int32)
-        np.cumsum(self._heads[slots, 1] & kernels.LENGTH, out=off[1:])
-        far, rows = np.empty(int(off[-1])), np.empty(int(off[-1]), np.int32)
-        kernels.gather(slots, self._heads, self._far, self._row, off, far, rows)
-        return off, self._objects.seq[rows], self._objects.ids(rows), far
+        off = np.empty(len(slots) + 1, np.int32)
+        kernels.places(slots, self._heads, off)
+        far, rows, seq = np.empty(int(off[-1])), np.empty(int(off[-1]), np.int32), np.empty(int(off[-1]), np.int64)
+        kernels.gather(slots, self._heads, self._far, self._row, self._objects.seq, off, far, rows, seq)
+        return off, seq, self._objects.ids(rows), far
 
     def lengths(self, slots: Slots) -> NDArray[np.int32]:
         """Return k of slots."""

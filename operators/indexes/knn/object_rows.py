@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from operators.indexes.core.growth import grown
 from streams.columns import Ids, Ints
 
 __all__ = ["ObjectRows"]
@@ -77,39 +78,42 @@ class ObjectRows:
 
 
 class _IdColumn:
-    """Identifiers one after the other, in parts of growing size, so that appending copies little."""
+    """Identifiers one after the other: numbers in one array with room for more, texts in parts of growing size.
+
+    So appending copies little, and a number is looked up as fast as any column of its kind.
+    """
 
     def __init__(self) -> None:
+        self._numbers: Ints = np.empty(0, np.int64)
+        self._count = 0
         self._parts: list[Ids] = []
 
     @property
     def nbytes(self) -> int:
-        return sum(part.values.nbytes for part in self._parts)
+        return 8 * self._count + sum(part.values.nbytes for part in self._parts)
 
     def append(self, ids: Ids) -> None:
         if not len(ids):
             return
-        parts = [*self._parts, ids]
+        if ids.kind == "int" and not self._parts:
+            count = self._count + len(ids)
+            if count > len(self._numbers):
+                self._numbers = grown(self._numbers[: self._count], 2 * count + 64)
+            self._numbers[self._count : count] = ids.values
+            self._count = count
+            return
+        parts = [Ids("int", self._numbers[: self._count]), *self._parts, ids] if self._count else [*self._parts, ids]
         while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):
             last = parts.pop()
             parts[-1] = Ids.concat([parts[-1], last])
         if len({part.kind for part in parts}) > 1:
             parts = [Ids.concat(parts)]
-        self._parts = parts
+        self._parts, self._numbers, self._count = parts, np.empty(0, np.int64), 0
 
     def take(self, rows: Rows) -> Ids:
         if not self._parts:
-            return Ids("int", np.empty(0, np.int64))
-        kind = self._parts[0].kind
+            return Ids("int", self._numbers.take(rows))
         if len(self._parts) == 1:
             return self._parts[0].take(rows)
-        if kind != "int":
-            values = pa.chunked_array([part.values for part in self._parts]).take(pa.array(rows))
-            return Ids(kind, values.combine_chunks())
-        ends = np.cumsum([len(part) for part in self._parts])
-        which = np.searchsorted(ends, rows, side="right")
-        out = np.empty(len(rows), np.int64)
-        for number, part in enumerate(self._parts):
-            mine = np.flatnonzero(which == number)
-            out[mine] = part.values[rows[mine] - (ends[number] - len(part))]
-        return Ids("int", out)
+        values = pa.chunked_array([part.values for part in self._parts]).take(pa.array(rows))
+        return Ids(self._parts[0].kind, values.combine_chunks())
