@@ -297,6 +297,8 @@ class Handover:
     def replaced(self, numbers: Ints) -> tuple[Ints, Workers]:
         """Return, and forget, whose lists what is here replaces, for some queries."""
         known, by = self._replaced
+        if not len(known):  # as nearly always, and `numbers` are all lists that have changed
+            return known, by
         now = np.isin(known, numbers)
         self._replaced = known[~now], by[~now]
         return known[now], by[now]
