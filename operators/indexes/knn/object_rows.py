@@ -90,7 +90,7 @@ class _IdColumn:
 
     @property
     def nbytes(self) -> int:
-        return 8 * self._count + sum(part.values.nbytes for part in self._parts)
+        return 8 * self._count + sum(int(part.values.nbytes) for part in self._parts)
 
     def append(self, ids: Ids) -> None:
         if not len(ids):
