@@ -180,7 +180,8 @@ class Emitter:
 
     def batches(self, stream: str) -> list[Batch]:
         """Return what was emitted on a stream for its groupings to divide, in order."""
-        self._flush(stream)
+        if stream in self.rows:
+            self._flush(stream)
         return self.sent.get(stream, [])
 
 

@@ -7,6 +7,7 @@ and values), the keyword ids of a row ascending and distinct.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,7 @@ class ObjectBatch(RowColumns):
     ids: Ids
 
     @classmethod
+    @cache
     def empty(cls) -> "ObjectBatch":
         """Return a batch of no objects."""
         ints, floats = np.empty(0, np.int64), np.empty(0, np.float64)
@@ -117,6 +119,7 @@ class QueryBatch(RowColumns):
         return np.asarray(~self.continuous | (self.type == TYPE_TERMS), np.bool_)
 
     @classmethod
+    @cache
     def empty(cls) -> "QueryBatch":
         """Return a batch of no operations."""
         i8, f8, u1, b1 = np.empty(0, np.int64), np.empty(0), np.empty(0, np.uint8), np.empty(0, np.bool_)
@@ -149,6 +152,7 @@ class HitBatch(RowColumns):
         return len(self.number)
 
     @classmethod
+    @cache
     def empty(cls) -> "HitBatch":
         """Return a batch of no matches."""
         ints = np.empty(0, np.int64)
@@ -188,6 +192,7 @@ class RankedBatch(RowColumns):
         return np.repeat(np.arange(len(self.number)), np.diff(self.off))
 
     @classmethod
+    @cache
     def empty(cls) -> "RankedBatch":
         """Return a batch of no lists."""
         ints = np.empty(0, np.int64)
@@ -206,6 +211,7 @@ class MatchBatch(RowColumns):
     object: Ids
 
     @classmethod
+    @cache
     def empty(cls) -> "MatchBatch":
         """Return a batch of no matches."""
         ints = np.empty(0, np.int64)
@@ -230,6 +236,7 @@ class AnswerBatch(RowColumns):
     value: Floats
 
     @classmethod
+    @cache
     def empty(cls) -> "AnswerBatch":
         """Return a batch of no answers."""
         ints = np.empty(0, np.int64)
@@ -246,6 +253,7 @@ class RejectBatch(RowColumns):
     reason: Ids
 
     @classmethod
+    @cache
     def empty(cls) -> "RejectBatch":
         """Return a batch of no rejects."""
         return cls.of("", [], [])

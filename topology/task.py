@@ -194,7 +194,7 @@ class Task:
                 feedback += rows if lag else 0
         if transferred:
             self._count("transferred", transferred)
-        for stream in self.streams:
+        for stream in (*emit.sent, *emit.rows):
             if stream not in INTERNAL_STREAMS and (emitted := sum(map(len, emit.batches(stream)))):
                 self._count("emitted", emitted)
         if epoch.final and feedback:

@@ -178,6 +178,8 @@ class PlanSchedule:
         """Return queries as they are routed: those that are answered from kept objects by their place alone."""
         if not self._keeps or not (wordless := queries.at_instants).any():
             return queries
+        if wordless.all():
+            return replace(queries, kw_off=np.zeros(len(queries) + 1, np.int32), kw=queries.kw[:0])
         words = np.diff(queries.kw_off)
         off = np.append(0, np.cumsum(np.where(wordless, 0, words))).astype(np.int32)
         return replace(queries, kw_off=off, kw=queries.kw[~np.repeat(wordless, words)])

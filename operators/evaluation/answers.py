@@ -70,9 +70,9 @@ class Answers:
             emit.batch(lists, self._streams[0])
             return
         for stream in self._streams:
-            rows = np.flatnonzero((lists.type == TYPE_TERMS) == (stream == "counts"))
-            if len(rows):
-                emit.batch(lists.take(rows), stream)
+            part = lists.where((lists.type == TYPE_TERMS) == (stream == "counts"))
+            if len(part):
+                emit.batch(part, stream)
 
     def _note(self, notes: RankedBatch, emit: Emitter) -> None:
         """Say something of queries to all mergers: those that do not know one pass over it."""

@@ -32,7 +32,6 @@ class ArrivalLog:
         self._full: list[tuple[str, Ids]] = []  # a digest of the places, and the identifiers
         self._rest: list[tuple[Ints, Ids]] = []
         self._open = 0
-        self._joined: Ids | None = None
 
     def __len__(self) -> int:
         return self._stop - self._start
@@ -73,7 +72,11 @@ class ArrivalLog:
         self._ts[self._stop : self._stop + count] = ts
         self._stop += count
         self._rest.append((np.array(seq), ids))
-        self._open, self._joined = self._open + count, None
+        while len(self._rest) > 1 and len(self._rest[-2][0]) < 2 * len(self._rest[-1][0]):
+            # Parts that halve in size: little is copied, and few are looked through.
+            (some, their_ids), (more, more_ids) = self._rest[-2:]
+            self._rest[-2:] = [(np.concatenate([some, more]), Ids.concat([their_ids, more_ids]))]
+        self._open += count
         if self._open >= CHUNK:
             self._seal()
 
@@ -92,17 +95,19 @@ class ArrivalLog:
         self._start += int(np.searchsorted(self.seq, first))
         kept = -(-max(len(self) - self._open, 0) // CHUNK)
         if kept < len(self._full):
-            self._full, self._joined = self._full[len(self._full) - kept :], None
+            self._full = self._full[len(self._full) - kept :]
 
     def ranges(self, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
         """Return the ranges of `seq`, end excluded, of the objects with ``after < ts <= upto``."""
-        place = np.append(self.seq, self._next())
         first = np.searchsorted(self.ts, after, side="right")
         stop = np.searchsorted(self.ts, upto, side="right")
-        return place[first], place[np.maximum(first, stop)]
+        return self._seq_at(first), self._seq_at(np.maximum(first, stop))
 
-    def _next(self) -> int:
-        return int(self._seq[self._stop - 1]) + 1 if len(self) else 0
+    def _seq_at(self, rows: Ints) -> Ints:
+        """Return the `seq` of rows; behind the last row it is one more than that of the last."""
+        if not len(self):
+            return np.zeros(len(rows), np.int64)
+        return self.seq[np.minimum(rows, len(self) - 1)] + (rows == len(self))
 
     def first_after(self, ts: int) -> int:
         """Return the `seq` from which on all objects are younger than a time."""
@@ -112,9 +117,20 @@ class ArrivalLog:
         """Return the identifiers of objects that are kept."""
         if not len(seq):
             return _NO_IDS
-        if self._joined is None:
-            self._joined = Ids.concat(self._parts())
-        return self._joined.take(np.searchsorted(self.seq, seq) + (len(self._joined) - len(self)))
+        parts = self._parts()
+        begin = np.cumsum([0, *map(len, parts)])
+        rows = np.searchsorted(self.seq, seq) + (begin[-1] - len(self))
+        part = np.searchsorted(begin, rows, side="right") - 1
+        order = np.argsort(part, kind="stable")
+        rows, part = rows[order], part[order]
+        ends = [*(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
+        taken = [
+            parts[part[start]].take(rows[start:end] - begin[part[start]])
+            for start, end in zip([0, *ends[:-1]], ends, strict=True)
+        ]
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return Ids.concat(taken).take(back)
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -135,7 +151,7 @@ class ArrivalLog:
         self._seq, self._ts = np.array(state["seq"]), np.array(state["ts"])
         self._start, self._stop = 0, len(self._seq)
         self._full = [(digest, part.value) for digest, part in zip(state["digests"], state["full"], strict=True)]
-        self._open, self._joined = len(state["rest"]), None
+        self._open = len(state["rest"])
         self._rest = [(np.array(state["rest_seq"]), state["rest"])] if self._open else []
 
     @staticmethod

@@ -147,6 +147,9 @@ class Keeping(Protocol):
     def keep(self, objects: ObjectBatch) -> None:
         """Take in the objects of an epoch, in the order of the input; one that several evaluators see is kept by one."""
 
+    def listed(self, numbers: Ints) -> Ints:
+        """Return those of these queries whose lists live, so that mergers remember them."""
+
     @staticmethod
     def with_objects(state: dict[str, Any], givers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return a snapshot with the objects of others in place of its own."""

@@ -30,7 +30,7 @@ from partitioners.columns import Csr, all_to
 from partitioners.plans.meeting import route_objects
 from partitioners.plans.moved_places import moved_places, moved_subscriptions
 from streams.batches import OP_REGISTER, HitBatch, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
-from streams.columns import Ints
+from streams.columns import Ints, union_of, without
 from streams.errors import DeclarationError
 
 __all__ = ["REPLY_FIELDS", "Evaluator"]
@@ -105,8 +105,8 @@ class Evaluator(Bolt):
             self._reporter = make_reporter(context.statistics, context.index, self._core, context.metric)
         self._examined, self._watermark = 0, cast(int | None, None)
         self._clocked = self._core if isinstance(self._core, Clocked) else None
-        self._time, self._ended = PassingTime(), _NONE
-        self._counts_words = "keywords" in context.targets
+        self._keeping = self._core if isinstance(self._core, Keeping) else None
+        self._time, self._ended, self._counts_words = PassingTime(), _NONE, "keywords" in context.targets
 
     # --- one epoch ---------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Evaluator(Bolt):
             self._examined = self._core.cost().candidates
         if queries := inputs.batches("queries"):
             self._apply(QueryBatch.concat(queries))
-        objects = ObjectBatch.concat([ObjectBatch.empty(), *inputs.batches("objects")])
+        objects = ObjectBatch.concat(inputs.batches("objects") or [ObjectBatch.empty()])
         if self._answers is None:
             self._take(objects, emit)
             self._expire(_NONE, epoch, emit)
@@ -136,8 +136,7 @@ class Evaluator(Bolt):
         if self._clocked is not None:
             self._time.note(queries.ts)
         registers = queries.op == OP_REGISTER
-        new = queries if registers.all() else queries.take(np.flatnonzero(registers))
-        if len(new):
+        if len(new := queries.where(registers)):
             self._core.insert(new)
             self._note(new)
             self._context.count("queries_in", len(new))
@@ -152,7 +151,7 @@ class Evaluator(Bolt):
     def _note(self, new: QueryBatch) -> None:
         """Enter registrations into what goes by plans: those that only the next plan wants here are not due yet."""
         if self._handover is not None and self._schedule is not None and self._schedule.remembers:
-            slides = new.take(np.flatnonzero(new.at_instants & new.continuous))
+            slides = new.where(new.at_instants & new.continuous)
             self._handover.register_for_kept(slides, self._schedule.routes_from_now(slides, self._context.metric))
         if self._handover is None or not self._handover.moving:
             if self._answers is not None:
@@ -162,7 +161,7 @@ class Evaluator(Bolt):
         old, coming = self._routes(new, self._context.index)
         awake = self._handover.register(new, old, coming, self._core)
         if self._answers is not None:
-            self._answers.register(new.take(np.flatnonzero(awake)))
+            self._answers.register(new.where(awake))
         self._speakers.add(new, old, coming)
 
     def _routes(self, queries: QueryBatch, home: int | Ints) -> tuple[Csr, Csr]:
@@ -177,8 +176,8 @@ class Evaluator(Bolt):
         self._context.count("objects_in", len(objects))
         if self._reporter is not None and self._schedule is not None:
             self._reporter.saw(self._schedule.plan, objects)
-        if isinstance(self._core, Keeping):
-            self._core.keep(self._ours(objects))
+        if self._keeping is not None:
+            self._keeping.keep(self._ours(objects))
         found = self._core.take(objects)
         before, self._examined = self._examined, self._core.cost().candidates
         self._context.count("cost", self._examined - before)
@@ -197,7 +196,7 @@ class Evaluator(Bolt):
         if plan is None or plan.meets_once:
             return objects
         off, worker = route_objects(plan, objects)
-        return objects.take(np.flatnonzero(worker[off[:-1]] == self._context.index))
+        return objects.where(worker[off[:-1]] == self._context.index)
 
     def _update_lists(self, answers: Answers, objects: ObjectBatch, epoch: Epoch, emit: Emitter) -> None:
         """Take objects in two steps: up to the last timestamp that is complete, after which lists are sent, and the rest.
@@ -208,15 +207,18 @@ class Evaluator(Bolt):
             objects = objects.take(np.argsort(objects.seq, kind="stable"))
         mark, before = epoch.watermark, self._watermark
         complete = np.full(len(objects), True) if epoch.final or mark is None else objects.ts < mark
-        for place, part in enumerate((np.flatnonzero(complete), np.flatnonzero(~complete))):
-            taken = objects if len(part) == len(objects) else objects.take(part)
-            answers.change(self._take(taken, emit), int(taken.ts.max()) if len(taken) else None)
-            if place == 0 and (epoch.final or mark is None or before is None or mark > before):
-                # What was taken so far is older than the watermark, here and at all other evaluators.
-                if self._clocked is not None and (now := self._time.reached(epoch, answers.last_ts)) is not None:
-                    answers.change(self._clocked.settle(now, epoch.watermark), now)
-                answers.send(epoch, self._handover, emit)
-                self._expire(_NONE if self._handover is None else self._handover.withheld, epoch, emit)
+        self._update(answers, objects.where(complete), emit)
+        if epoch.final or mark is None or before is None or mark > before:
+            # What was taken so far is older than the watermark, here and at all other evaluators.
+            if self._clocked is not None and (now := self._time.reached(epoch, answers.last_ts)) is not None:
+                answers.change(self._clocked.settle(now, epoch.watermark), now)
+            answers.send(epoch, self._handover, emit)
+            self._expire(_NONE if self._handover is None else self._handover.withheld, epoch, emit)
+        self._update(answers, objects.where(~complete), emit)
+
+    def _update(self, answers: Answers, objects: ObjectBatch, emit: Emitter) -> None:
+        if len(objects):
+            answers.change(self._take(objects, emit), int(objects.ts.max()))
 
     # --- what comes and goes -----------------------------------------------------------------------------------------
 
@@ -224,10 +226,9 @@ class Evaluator(Bolt):
         """Drop queries that have ended; one whose results are on their way waits for them."""
         if epoch.watermark is None:
             return
-        ended = np.union1d(self._ended, self._core.ended(epoch.watermark))
-        waits = np.isin(ended, withheld)
-        ended, self._ended = ended[~waits], ended[waits]
-        if len(self._ended):
+        ended, self._ended = union_of(self._ended, self._core.ended(epoch.watermark)), _NONE
+        if len(ended) and len(withheld):
+            ended, self._ended = without(ended, withheld), ended[np.isin(ended, withheld)]
             self._core.hush(self._ended)  # what it knows may still move, but it learns nothing more
         if not len(ended):
             return
@@ -238,7 +239,7 @@ class Evaluator(Bolt):
             spoken = np.setdiff1d(ended, self._handover.left)
             self._handover.forget(ended)
         if self._answers is not None:
-            self._answers.end(spoken, emit)
+            self._answers.end(spoken if self._keeping is None else self._keeping.listed(spoken), emit)
         self._drop(ended, epoch, emit)
 
     def _drop(self, numbers: Ints, epoch: Epoch, emit: Emitter) -> None:
@@ -384,10 +385,9 @@ class Evaluator(Bolt):
                 self._context.count("moment_restored_with_results_under_way", 1)
             if state.get("divided_in_mid_round"):
                 self._context.count("moment_divided_in_mid_round", 1)
-        plan, coming = (
-            (self._context.plan, None) if self._schedule is None else (self._schedule.plan, self._schedule.next)
-        )
-        self._speakers.restore(state, plan, coming)
+        schedule = self._schedule
+        plans = (self._context.plan, None) if schedule is None else (schedule.plan, schedule.next)
+        self._speakers.restore(state, *plans)
 
     @classmethod
     def live_queries(cls, states: Sequence[State]) -> QueryBatch:

@@ -4,6 +4,7 @@ Snapshots of `range`, `knn` and `terms` queries, and continuous `terms` queries 
 the objects that came to it; whoever may have objects of a query holds it, and a merger puts the answers together.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from operators.evaluation.arrival_log import ArrivalLog
 from operators.evaluation.kept_objects import KeptObjects
 from operators.evaluation.object_storage import ObjectStorage
+from operators.evaluation.passing_queries import PassingQueries
 from operators.indexes import Cost
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, Slots, StandingQueries, registrations, saved_columns
 from operators.indexes.objects.kept_parts import restored, saved
@@ -59,10 +61,12 @@ class KeptCore(StandingQueries):
         late: int = 1,
     ) -> None:
         super().__init__(space, metric)
+        self._passing = PassingQueries()
         self._here, self._storage = KeptObjects(index), storage
         self._keep_ms, self._keep_objects = keep_ms, keep_objects
         self._kept = self._stored_examined = 0
-        self._asked: list[QueryBatch] = []
+        self._asked: deque[QueryBatch] = deque()
+        self._asked_count = 0
         self._marks: list[int | None] = []
         self._late = late
         self.refusals: list[str] = []
@@ -72,6 +76,49 @@ class KeptCore(StandingQueries):
 
     def _unfile(self, slots: Slots) -> Slots:
         return slots
+
+    # --- queries: snapshots are apart from those that stay -----------------------------------------------------------
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._passing)
+
+    def numbers(self) -> Ints:
+        """Return the numbers of all queries held, ascending."""
+        return np.sort(np.concatenate([super().numbers(), self._passing.numbers()]))
+
+    def holds(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Tell of each number whether it is held."""
+        passing = self._passing.holds(numbers)
+        return passing | super().holds(numbers) if len(self._table) else passing
+
+    def insert(self, queries: QueryBatch) -> None:
+        """Add registrations."""
+        self._passing.insert(queries.where(~queries.continuous))
+        super().insert(queries.where(queries.continuous))
+
+    def set_end(self, numbers: Ints, ends: Ints) -> int:
+        """Lower the ends of queries."""
+        return self._passing.set_end(numbers, ends) + super().set_end(numbers, ends)
+
+    def remove(self, numbers: Ints) -> int:
+        """Drop queries."""
+        return self._passing.remove(numbers) + (super().remove(numbers) if len(self._table) else 0)
+
+    def ended(self, now: int) -> Ints:
+        """Return the numbers of the queries with end <= now."""
+        return np.concatenate([self._passing.ended(now), super().ended(now)])
+
+    def queries(self, numbers: Ints) -> QueryBatch:
+        """Return those of these queries that are held, in this order."""
+        passing = self._passing.holds(numbers)
+        if passing.all():
+            return self._passing.queries(numbers)
+        if not passing.any():
+            return super().queries(numbers)
+        staying = np.flatnonzero(super().holds(numbers))
+        rows = np.concatenate([np.flatnonzero(passing), staying])
+        found = QueryBatch.concat([self._passing.queries(numbers[passing]), super().queries(numbers[staying])])
+        return found.take(np.argsort(rows, kind="stable"))
 
     # --- objects -----------------------------------------------------------------------------------------------------
 
@@ -146,8 +193,9 @@ class KeptCore(StandingQueries):
 
     def _remember(self, queries: QueryBatch) -> None:
         self._asked.append(queries)
-        while sum(map(len, self._asked[1:])) >= ASKED:
-            self._asked.pop(0)
+        self._asked_count += len(queries)
+        while self._asked_count - len(self._asked[0]) >= ASKED:
+            self._asked_count -= len(self._asked.popleft())
 
     def asked(self) -> QueryBatch:
         """Return the latest questions since the costs were reset."""
@@ -160,8 +208,8 @@ class KeptCore(StandingQueries):
     def reset_cost(self) -> None:
         """Start counting work afresh."""
         self._here.reset()
-        self._kept = self._stored_examined = 0
-        self._asked = []
+        self._kept = self._stored_examined = self._asked_count = 0
+        self._asked.clear()
 
     @property
     def nbytes(self) -> int:
@@ -188,7 +236,7 @@ class KeptCore(StandingQueries):
         self.insert(self.saved_queries(state))
         self.hush(np.asarray(state["asleep"]))
         self._kept, self._here.examined, self._here.found, self._stored_examined = np.asarray(state["cost"]).tolist()
-        self._asked = [state["asked"]] if len(state["asked"]) else []
+        self._asked, self._asked_count = deque([state["asked"]]), len(state["asked"])
         self._marks = list(state["marks"])
         self._here.log.restore(state["log"])
         self._here.index.restore(state["objects"])

@@ -57,13 +57,13 @@ class KeptObjects:
     def answer(self, queries: QueryBatch, begin: Ints, instants: Ints) -> RankedBatch:
         """Answer queries from objects with ``begin < ts <= instant``; of terms all counts are listed: a merger adds them up."""
         first, stop = self.log.ranges(begin, instants)
-        parts = [RankedBatch.empty()]
+        parts = []
         for kind, ask in ((TYPE_RANGE, self._range), (TYPE_KNN, self._knn), (TYPE_TERMS, self._terms)):
             rows = np.flatnonzero(queries.type == kind)
             if len(rows):
-                one = queries.take(rows)
+                one = queries if len(rows) == len(queries) else queries.take(rows)
                 parts.append(_lists(one, instants[rows], *ask(one, Requests.of(one, first[rows], stop[rows]))))
-        return RankedBatch.concat(parts)
+        return RankedBatch.concat(parts or [RankedBatch.empty()])
 
     def _range(self, queries: QueryBatch, requests: Requests) -> _Items:
         found = self.index.srq(requests)

@@ -95,6 +95,10 @@ class MixedCore:
         """Return the numbers of the queries with end <= now."""
         return np.concatenate([part.ended(now) for part in self._parts])
 
+    def listed(self, numbers: Ints) -> Ints:
+        """Return those of these queries whose lists live: what is answered at instants has none."""
+        return numbers[self._nearest.holds(numbers)]
+
     def hush(self, numbers: Ints) -> None:
         """Let queries take no part."""
         for part in self._parts:
@@ -127,6 +131,10 @@ class MixedCore:
         if self._terms is None:
             return self._kept.answer(numbers, instants)
         counted = self._terms.holds(numbers)
+        if counted.all():
+            return self._terms.answer(numbers, instants)
+        if not counted.any():
+            return self._kept.answer(numbers, instants)
         return RankedBatch.concat(
             [
                 self._kept.answer(numbers[~counted], instants[~counted]),

@@ -131,7 +131,9 @@ class SstdEvaluator(Evaluator):
     def _note(self, new: QueryBatch) -> None:
         super()._note(new)
         if self._completeness is not None and self._terms is not None:
-            self._completeness.register(new.take(np.flatnonzero(self._terms.holds(new.number))))
+            counted = new.where(self._terms.holds(new.number))
+            if len(counted):
+                self._completeness.register(counted)
 
     def _switch(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:
         super()._switch(handover, epoch, emit)
@@ -151,7 +153,8 @@ class SstdEvaluator(Evaluator):
             held = self._core.holds(radii.column("number"))
             self._mixed.bind(radii.column("number")[held], radii.column("bound")[held])
         super().execute_epoch(epoch, inputs, emit)
-        self._probe([self._probes, *inputs.batches("probes")], epoch, emit)
+        if len(self._probes) or inputs.batches("probes"):
+            self._probe([self._probes, *inputs.batches("probes")], epoch, emit)
         for why in self._kept.refusals:
             self._context.count(f"{REASON}not answered, because {why}"[:MAX_REASON], 1)
         self._kept.refusals.clear()
@@ -160,7 +163,7 @@ class SstdEvaluator(Evaluator):
         """Say how far the first phase of snapshots reaches, once all objects up to their time are here."""
         waiting = QueryBatch.concat(probes)
         due = np.zeros(len(waiting), np.bool_) if epoch.watermark is None else waiting.ts < epoch.watermark
-        asked, self._probes = waiting.take(np.flatnonzero(due)), waiting.take(np.flatnonzero(~due))
+        asked, self._probes = waiting.where(due), waiting.where(~due)
         if len(asked):
             emit.batch(TupleBatch(BOUND_FIELDS, (asked.number, self._kept.reach(asked))), "reach")
 

@@ -86,6 +86,10 @@ class TermsCore:
         begin = instants - self._index.windows_of(numbers)
         return self._index.answer(numbers, instants, begin >= self.completeness(numbers))
 
+    def listed(self, _numbers: Ints) -> Ints:
+        """Return none: queries are answered at instants."""
+        return _NONE
+
     # --- what a core has besides: queries take nothing along, because objects stay -----------------------------------
 
     def results(self, numbers: Ints) -> RankedBatch:

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from operators.indexes.core.standing_queries import plain
+from operators.merging.list_kernels import MOST, unite_short
 from streams.batches import TYPE_KNN, TYPE_TERMS, RankedBatch
-from streams.columns import Ids, Ints
+from streams.columns import Ids, Ints, Offsets
 from streams.kernel import kernel
 
 __all__ = ["fingerprints", "summed", "united"]
@@ -17,7 +19,10 @@ def united(place: Ints, lists: RankedBatch, answers: int, *, first_seen: bool = 
     An object that several evaluators list counts once. The smallest values come first for `knn`, then the smallest `seq`;
     the largest for other types, then the largest `seq`, or the smallest (`first_seen`) where objects have states.
     """
-    head = np.searchsorted(place, np.arange(answers))
+    head = np.searchsorted(place, np.arange(answers + 1))
+    if (np.diff(lists.off[head]) <= MOST).all():
+        return _united_short(head, lists, first_seen)
+    head = head[:-1]
     row = place[lists.row]
     ascending = lists.type[head][row] == TYPE_KNN
     value = np.where(ascending, lists.value, -lists.value)
@@ -27,7 +32,20 @@ def united(place: Ints, lists: RankedBatch, answers: int, *, first_seen: bool = 
     order = order[~twice]
     rank = np.arange(len(order)) - np.searchsorted(row[order], row[order])
     order = order[rank < lists.k[head][row[order]]]
-    return _regrouped(lists, head, place, row[order], order)
+    off = np.zeros(answers + 1, np.int32)
+    np.cumsum(np.bincount(row[order], minlength=answers), out=off[1:])
+    return _regrouped(lists, head, off, order)
+
+
+def _united_short(head: Ints, lists: RankedBatch, first_seen: bool) -> RankedBatch:
+    """Do the same with a kernel, which pays where lists are short."""
+    first = head[:-1]
+    off, items = np.empty(len(head), np.int32), np.empty(len(lists.seq), np.int64)
+    unite_short(
+        head, plain(lists.off, np.int32), plain(lists.seq, np.int64), plain(lists.value, np.float64),
+        lists.type[first] == TYPE_KNN, first_seen, lists.k[first], off, items,
+    )  # fmt: skip
+    return _regrouped(lists, first, off, items[: off[-1]])
 
 
 def _repeated(row: Ints, seq: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -40,11 +58,9 @@ def _repeated(row: Ints, seq: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]
     return twice
 
 
-def _regrouped(lists: RankedBatch, head: Ints, place: Ints, row: Ints, items: Ints) -> RankedBatch:
-    off = np.zeros(len(head) + 1, np.int32)
-    np.cumsum(np.bincount(row, minlength=len(head)), out=off[1:])
-    latest = np.full(len(head), np.iinfo(np.int64).min)
-    np.maximum.at(latest, place, lists.ts)
+def _regrouped(lists: RankedBatch, head: Ints, off: Offsets, items: Ints) -> RankedBatch:
+    """Return answers with some of the items of their lists; `head` is the first list of each."""
+    latest = np.maximum.reduceat(lists.ts, head) if len(head) else lists.ts
     return RankedBatch(
         number=lists.number[head], ts=latest, type=lists.type[head], k=lists.k[head], instant=lists.instant[head],
         off=off, seq=lists.seq[items], ids=lists.ids.take(items), value=lists.value[items],
@@ -70,7 +86,9 @@ def summed(place: Ints, lists: RankedBatch, answers: int, words: Ids) -> RankedB
     best = np.lexsort((alphabetical, -totals, row))
     rank = np.arange(len(best)) - np.searchsorted(row[best], row[best])
     best = best[rank < lists.k[head][row[best]]]
-    merged = _regrouped(lists, head, place, row[best], item[best])
+    off = np.zeros(answers + 1, np.int32)
+    np.cumsum(np.bincount(row[best], minlength=answers), out=off[1:])
+    merged = _regrouped(lists, head, off, item[best])
     return RankedBatch(
         merged.number, merged.ts, np.full(answers, TYPE_TERMS, np.uint8), merged.k, merged.instant, merged.off,
         merged.seq, texts.take(best), totals[best],

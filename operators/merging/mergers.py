@@ -70,7 +70,9 @@ class RankedMerger(Bolt):
         lists = RankedBatch.concat([batch for _, batch in arrived])
         sender = np.repeat([task for task, _ in arrived], [len(batch) for _, batch in arrived])
         if lists.instant.any():
-            emit.batch(self._at_once(lists.take(np.flatnonzero(lists.instant))), "results")
+            emit.batch(self._at_once(lists.where(lists.instant)), "results")
+            if lists.instant.all():
+                return
         standing = ~lists.instant
         # A list that is part of another's now is withdrawn before new ones are entered: its evaluator may have one again.
         replaced = np.flatnonzero(standing & (lists.k < 0))

@@ -156,7 +156,8 @@ class PlanRouter(Bolt):
             self._textual.apply(inputs.batches("keywords"))
         if self._nearest_first is not None:
             ready = self._nearest_first.ready(inputs.batches("reach"))
-            self._send(emit, "queries", ready, self.routes(ready))
+            if len(ready):
+                self._send(emit, "queries", ready, self.routes(ready))
         for queries in self._operations(inputs):
             self._route_queries(queries, emit)
         for objects in inputs.batches("objects"):
@@ -196,7 +197,7 @@ class PlanRouter(Bolt):
 
     def _route_queries(self, queries: QueryBatch, emit: Emitter) -> None:
         registers = queries.op == OP_REGISTER
-        new = queries if registers.all() else queries.take(np.flatnonzero(registers))
+        new = queries.where(registers)
         if self._nearest_first is not None:
             new = self._probed(self._nearest_first, new, emit)
         routes = self._registered(new)
@@ -239,11 +240,11 @@ class PlanRouter(Bolt):
                 emit.direct(number, batch, stream)
             return
         row = np.repeat(np.arange(len(batch)), np.diff(off))
-        order = np.argsort(worker, kind="stable")
-        ends = np.cumsum(np.bincount(worker, minlength=self._workers))
+        ordered = batch.take(row[np.argsort(worker, kind="stable")])
+        ends = np.cumsum(np.bincount(worker, minlength=self._workers)).tolist()
         for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             if end > start:
-                emit.direct(number, batch.take(row[order[start:end]]), stream)
+                emit.direct(number, ordered.slice(start, end), stream)
 
     def snapshot(self) -> State:
         """Return the plans, what was learned and the textual summaries."""

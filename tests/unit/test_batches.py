@@ -63,6 +63,19 @@ def test_batches_take_slice_and_concat_are_those_of_rows(make):
     assert tuple_rows(type(batch).concat([batch, batch.slice(0, 0), batch.slice(1, 2)]))[1] == [*rows, rows[1]]
 
 
+def test_rows_that_are_kept_are_the_batch_itself_where_all_are():
+    """Some rows are taken, none are an empty batch."""
+    batch = ObjectBatch.empty()
+    assert batch.where(np.empty(0, np.bool_)) is batch
+    rows = RankedBatch(
+        np.arange(3), np.arange(3), np.zeros(3, np.uint8), np.ones(3, np.int32), np.zeros(3, np.bool_),
+        np.array([0, 1, 1, 2], np.int32), np.array([7, 8]), Ids.of([7, 8]), np.zeros(2),
+    )  # fmt: skip
+    assert rows.where(np.ones(3, np.bool_)) is rows
+    assert rows.where(np.array([True, False, True])).seq.tolist() == [7, 8]
+    assert len(rows.where(np.zeros(3, np.bool_))) == 0
+
+
 def test_batches_concat_of_one_is_that_one():
     """Joining a batch with empty ones copies nothing."""
     batch = objects()

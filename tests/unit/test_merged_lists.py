@@ -1,12 +1,14 @@
 """Lists of several evaluators put together, against plain sorting."""
 
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from operators.merging.list_kernels import MOST
 from operators.merging.lists import fingerprints, summed, united
 from streams.batches import TYPE_KNN, TYPE_TERMS, TYPE_TOPK, RankedBatch
 from streams.columns import Ids
@@ -48,12 +50,16 @@ def partial_lists(draw):
 
 
 @settings(max_examples=300)
-@given(partial_lists(), st.sampled_from(["knn", "newest", "first"]))
-def test_united_lists_are_the_k_best_of_all(lists, kind):
-    """Each object once, the best first, ties by `seq` as the type wants it, at most k, with the latest time."""
+@given(partial_lists(), st.sampled_from(["knn", "newest", "first"]), st.sampled_from([MOST, 3]))
+def test_united_lists_are_the_k_best_of_all(lists, kind, most):
+    """Each object once, the best first, ties by `seq` as the type wants it, at most k, with the latest time.
+
+    Short lists are united by a kernel, others by sorting all of them.
+    """
     batch = ranked(lists, type_=TYPE_KNN if kind == "knn" else TYPE_TOPK)
     answers = lists[-1][0] + 1
-    found = plain(united(batch.number, batch, answers, first_seen=kind == "first"))
+    with mock.patch("operators.merging.lists.MOST", most):
+        found = plain(united(batch.number, batch, answers, first_seen=kind == "first"))
     for number in range(answers):
         mine = [one for one in lists if one[0] == number]
         best = sorted(

@@ -174,6 +174,8 @@ class StandingQueries:
     def ended(self, now: int) -> Ints:
         """Return the numbers of the queries with end <= now, which the caller is to remove."""
         roster = self._table.roster
+        if not roster.may_end(now):
+            return np.empty(0, np.int64)
         slots = roster.find(self._expiry.ended(now, roster))
         slots = distinct(slots[slots >= 0])
         return roster.numbers_of(slots[roster.ends_of(slots) <= now])

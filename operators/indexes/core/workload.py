@@ -94,6 +94,11 @@ class Workload:
         cost = self.cost
         self.cost = Cost(cost.objects + len(x), cost.candidates + int(total), cost.matches + matches)
 
+    def idle(self, objects: int) -> None:
+        """Count objects that have caused no work."""
+        cost = self.cost
+        self.cost = Cost(cost.objects + objects, cost.candidates, cost.matches)
+
     def add(self, bounds: Bounds, sign: int) -> None:
         """Count queries in (sign 1) or out (sign -1)."""
         _border(np.ascontiguousarray(bounds), self._scale, sign, *self._borders)

@@ -1,5 +1,6 @@
 """An index of continuous k-nearest-neighbour queries: a table, the lists, and a structure that finds the balls."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -44,7 +45,8 @@ class StandingKnn(StandingQueries):
     ) -> None:
         self._make = structure
         self._cost = Cost()
-        self._recent: list[ObjectBatch] = []
+        self._recent: deque[ObjectBatch] = deque()
+        self._recent_count = 0
         super().__init__(space, metric)
 
     def _clear(self) -> None:
@@ -90,9 +92,13 @@ class StandingKnn(StandingQueries):
             return np.empty(0, np.int64)
         if (objects.seq[1:] <= objects.seq[:-1]).any():
             raise InputError("objects out of the order of the input; sort them by 'seq'")
-        self._recent = [*self._recent, objects]
-        while sum(map(len, self._recent[1:])) >= KEPT_OBJECTS:
-            self._recent = self._recent[1:]
+        self._recent.append(objects)
+        self._recent_count += len(objects)
+        while self._recent_count - len(self._recent[0]) >= KEPT_OBJECTS:
+            self._recent_count -= len(self._recent.popleft())
+        if not len(self):
+            self._cost = Cost(self._cost.objects + len(objects), self._cost.candidates, self._cost.matches)
+            return np.empty(0, np.int64)
         probe = self._probe(objects)
         seq, ts = plain(objects.seq, np.int64), plain(objects.ts, np.int64)
         changed = [np.empty(0, np.int32)]
@@ -211,4 +217,5 @@ class StandingKnn(StandingQueries):
         self.bind(np.array(state["number"]), state["bounds"])
         self.hush(state["asleep"])
         self._cost = Cost(*(int(number) for number in state["cost"]))
-        self._recent = list(state["recent"])
+        self._recent = deque(state["recent"])
+        self._recent_count = sum(map(len, self._recent))

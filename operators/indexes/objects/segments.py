@@ -84,7 +84,6 @@ class Segments:
         self._far = max(self._far, reach)
         for chunk in self.log.append(kept):
             self._seal(chunk)
-        self._store = None
 
     def _seal(self, chunk: Chunk) -> None:
         words = self.log.words.top
@@ -93,6 +92,7 @@ class Segments:
         segment = built_segment(chunk, self._corner, frame, self.scratch, words)
         making = merged_block([chunk], self._corner, frame, self.scratch, headed=False)
         self._small.append((segment, _result(making)))
+        self._store = None
 
     def drop(self, oldest: int) -> None:
         """Forget what holds only ranks below `oldest`."""
@@ -154,16 +154,16 @@ class Segments:
     # --- questions ---------------------------------------------------------------------------------------------------
 
     def _tables(self) -> Any:
-        """Return what kernels read; it is put together once for each change."""
+        """Return what kernels read; tables of segments and blocks are put together once for each change of these."""
         if self._store is None:
             segments = [*self._large, *self._middle, *(segment for segment, _ in self._small)]
             blocks = [*self._blocks, *(block for _, block in self._small)]
-            log = self.log
-            self._store = (
-                *_table(segments, SEGMENT_FIELDS), *_table(blocks, BLOCK_FIELDS), log.table, log.shift, log.oldest,
-                log.chains, log.newest, self._corner, SINGLE_ERROR * self._far,
-            )  # fmt: skip
-        return self._store
+            self._store = (*_table(segments, SEGMENT_FIELDS), *_table(blocks, BLOCK_FIELDS))
+        log = self.log
+        return (
+            *self._store, log.table, log.shift, log.oldest, log.chains, log.newest, self._corner,
+            SINGLE_ERROR * self._far,
+        )  # fmt: skip
 
     def srq(self, begin: int, asks: Any, off: Ints, out: Ints, info: Ints) -> int:
         """Write the ranks inside of regions."""

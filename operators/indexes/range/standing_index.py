@@ -72,6 +72,9 @@ class StandingIndex(StandingQueries):
             return Matches(np.cumsum(counts), matches.number)
         x, y = plain(objects.x, np.float64), plain(objects.y, np.float64)
         finite_places(x, y)
+        if not len(self):
+            self._work.idle(len(objects))
+            return Matches(np.zeros(len(objects) + 1, np.int64), np.empty(0, np.int64))
         word_off, words = self._table.words.known(plain(objects.kw_off, np.int32), plain(objects.kw, np.int64))
         found = self._structure.probe(Probe(x, y, word_off, words))
         if self._metric == "haversine":

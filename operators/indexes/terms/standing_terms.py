@@ -19,13 +19,17 @@ from operators.indexes.core.standing_queries import (
 from operators.indexes.range.range_index import Cost
 from operators.indexes.terms.term_window import TermWindow
 from operators.indexes.terms.terms_index import Asked, CountStructure
-from streams.batches import TYPE_TERMS, ObjectBatch, QueryBatch, RankedBatch
+from streams.batches import OP_UPSERT, TYPE_TERMS, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ids, Ints
 from streams.errors import InputError
 from streams.files.query_records import MAX_K
 from streams.geometry import Metric, Rect
 
 __all__ = ["StandingTerms"]
+
+
+#: So many objects wait, at most, to be taken in together: many cost little more than a few, and nobody may ask for long.
+TOGETHER = 2048
 
 
 class StandingTerms(StandingQueries):
@@ -41,6 +45,8 @@ class StandingTerms(StandingQueries):
         self._make = structure
         self._window = TermWindow(name)
         self._cost = Cost()
+        self._waiting: list[ObjectBatch] = []
+        self._waiting_count, self._last = 0, -1
         super().__init__(space, metric)
 
     def _clear(self) -> None:
@@ -71,9 +77,11 @@ class StandingTerms(StandingQueries):
         self._wanted[slots] = np.column_stack([queries.k, queries.window, queries.slide])
         sliding = queries.slide[queries.slide < queries.window]
         self._slack = max(self._slack, int(sliding.max(initial=0)))
+        self._enter()
         self._structure.add(slots)
 
     def _unfile(self, slots: Slots) -> Slots:
+        self._enter()
         return self._structure.discard(slots)
 
     # --- objects and answers -----------------------------------------------------------------------------------------
@@ -81,13 +89,25 @@ class StandingTerms(StandingQueries):
     def take(self, objects: ObjectBatch) -> int:
         """Take in objects, in the order of the input; return how many count. A deletion does not."""
         finite_places(objects.x, objects.y)
-        before = self._window.stop
-        count = self._window.append(objects)
-        if count:
-            self._structure.append(before)
-        cost = self._cost
+        if (objects.seq[1:] <= objects.seq[:-1]).any() or (len(objects) and objects.seq[0] <= self._last):
+            raise InputError("objects out of the order of the input; sort them by 'seq'")
+        self._waiting.append(objects)
+        self._last = int(objects.seq[-1]) if len(objects) else self._last
+        self._waiting_count += len(objects)
+        if self._waiting_count >= TOGETHER:
+            self._enter()
+        count, cost = int(np.count_nonzero(objects.op == OP_UPSERT)), self._cost
         self._cost = Cost(cost.objects + count, cost.candidates, cost.matches)
         return count
+
+    def _enter(self) -> None:
+        """Take in the objects that wait."""
+        if not self._waiting:
+            return
+        objects, before = ObjectBatch.concat(self._waiting), self._window.stop
+        self._waiting, self._waiting_count = [], 0
+        if self._window.append(objects):
+            self._structure.append(before)
 
     def forget(self, before: int) -> None:
         """Forget objects: no instant will be asked for whose window begins before this time.
@@ -104,6 +124,7 @@ class StandingTerms(StandingQueries):
 
         All objects up to the instants have been taken. Without `whole`, all objects of the queries are here.
         """
+        self._enter()
         slots = self.slots(numbers)
         k, windows, _ = self._wanted[slots].T
         first, stop = self._window.rows_upto(instants - windows), self._window.rows_upto(instants)
@@ -129,6 +150,7 @@ class StandingTerms(StandingQueries):
     @property
     def window(self) -> TermWindow:
         """The objects that are kept."""
+        self._enter()
         return self._window
 
     def cost(self) -> Cost:
@@ -142,11 +164,13 @@ class StandingTerms(StandingQueries):
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
+        self._enter()
         rows = 24 * self._table.roster.top
         return self._table.nbytes + rows + self._structure.nbytes + self._expiry.nbytes + self._window.nbytes
 
     def snapshot(self) -> dict[str, Any]:
         """Return queries, objects and counters."""
+        self._enter()
         cost = self._cost
         return {
             **saved_columns(self.queries(self.numbers())),
@@ -157,11 +181,13 @@ class StandingTerms(StandingQueries):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Become the index that made this snapshot; counts are made anew from the objects."""
+        self._waiting, self._waiting_count = [], 0
         self._window.clear()
         self._clear()
         self.insert(registrations({name: np.array(state[name]) for name in SAVED_COLUMNS}))
         self.hush(state["asleep"])
         self._window.restore(state["window_objects"])
+        self._last = self._window.last
         if len(self._window):
             self._structure.append(self._window.first)
         self._cost = Cost(*(int(number) for number in state["cost"]))

@@ -40,6 +40,11 @@ class TermWindow:
         return self.stop - self.first
 
     @property
+    def last(self) -> int:
+        """The `seq` of the newest object seen, -1 before the first."""
+        return self._log.stop - 1
+
+    @property
     def nbytes(self) -> int:
         """Bytes in use."""
         return self._log.nbytes + 8 * (self.stop - self._base)
