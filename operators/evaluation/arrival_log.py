@@ -107,7 +107,8 @@ class ArrivalLog:
         """Return the `seq` of rows; behind the last row it is one more than that of the last."""
         if not len(self):
             return np.zeros(len(rows), np.int64)
-        return self.seq[np.minimum(rows, len(self) - 1)] + (rows == len(self))
+        found: Ints = self.seq[np.minimum(rows, len(self) - 1)] + (rows == len(self))
+        return found
 
     def first_after(self, ts: int) -> int:
         """Return the `seq` from which on all objects are younger than a time."""

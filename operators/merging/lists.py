@@ -1,8 +1,11 @@
 """Lists of several evaluators as one: united and cut to k where items are objects, added up where they are terms."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from operators.indexes.core.standing_queries import plain
 from operators.merging.list_kernels import MOST, unite_short
@@ -67,32 +70,46 @@ def _regrouped(lists: RankedBatch, head: Ints, off: Offsets, items: Ints) -> Ran
     )  # fmt: skip
 
 
-def summed(place: Ints, lists: RankedBatch, answers: int, words: Ids) -> RankedBatch:
+def summed(place: Ints, lists: RankedBatch, answers: int, words_of: Callable[[Ints], list[str]]) -> RankedBatch:
     """Add up the counts of each place, and keep the k terms that occur most; of equal ones the first by the alphabet.
 
-    `words` are the terms of all items as texts.
+    A list has a term once. `words_of` names distinct terms; it is asked only for those that reach the kth count.
     """
     head = np.searchsorted(place, np.arange(answers))
-    row = place[lists.row]
-    order = np.lexsort((lists.seq, row))
-    row, term, count = row[order], lists.seq[order], lists.value[order]
-    new = np.ones(len(row), np.bool_)
-    new[1:] = (row[1:] != row[:-1]) | (term[1:] != term[:-1])
-    first = np.flatnonzero(new)
-    totals = np.add.reduceat(count, first) if len(first) else count
-    row, item = row[first], order[first]
-    texts = words.take(item)
-    alphabetical = np.argsort(np.argsort(np.array(texts.to_list(), dtype=object), kind="stable"), kind="stable")
-    best = np.lexsort((alphabetical, -totals, row))
+    row, item, totals = _totals(place, lists, answers)
+    order = np.lexsort((-totals, row))
+    row, item, totals = row[order], item[order], totals[order]
+    begin = np.searchsorted(row, np.arange(answers + 1))
+    last = np.minimum(begin[:-1] + lists.k[head], begin[1:]) - 1
+    reaches = np.flatnonzero(totals >= totals[last[row]])
+    row, item, totals = row[reaches], item[reaches], totals[reaches]
+    terms, term = np.unique(lists.seq[item], return_inverse=True)
+    words = words_of(terms)
+    alphabetical = np.argsort(np.argsort(np.array(words, dtype=object), kind="stable"), kind="stable")
+    best = np.lexsort((alphabetical[term], -totals, row))
     rank = np.arange(len(best)) - np.searchsorted(row[best], row[best])
     best = best[rank < lists.k[head][row[best]]]
     off = np.zeros(answers + 1, np.int32)
     np.cumsum(np.bincount(row[best], minlength=answers), out=off[1:])
     merged = _regrouped(lists, head, off, item[best])
+    texts = Ids("text", pa.array(words, pa.string())).take(term[best])
     return RankedBatch(
         merged.number, merged.ts, np.full(answers, TYPE_TERMS, np.uint8), merged.k, merged.instant, merged.off,
-        merged.seq, texts.take(best), totals[best],
+        merged.seq, texts, totals[best],
     )  # fmt: skip
+
+
+def _totals(place: Ints, lists: RankedBatch, answers: int) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Return the counts of terms by place: place, an item that names the term, and the sum over all lists."""
+    row = place[lists.row]
+    if answers == len(lists):  # one list each, as where all objects of a query come to one evaluator
+        return row, np.arange(len(row)), lists.value
+    order = np.lexsort((lists.seq, row))
+    row, term, count = row[order], lists.seq[order], lists.value[order]
+    new = np.ones(len(row), np.bool_)
+    new[1:] = (row[1:] != row[:-1]) | (term[1:] != term[:-1])
+    first = np.flatnonzero(new)
+    return row[first], order[first], np.add.reduceat(count, first) if len(first) else count
 
 
 def fingerprints(lists: RankedBatch) -> Ints:

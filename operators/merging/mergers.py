@@ -18,7 +18,7 @@ from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from streams.batches import TYPE_KNN, TYPE_TERMS, RankedBatch, TupleBatch, batch_fields
-from streams.columns import Ids, Ints, distinct
+from streams.columns import Ints, distinct
 from streams.errors import RunError
 from streams.files.prepared import load_vocabulary
 
@@ -227,9 +227,7 @@ class TermsMerger(RankedMerger):
     def _merged(self, place: Ints, lists: RankedBatch, answers: int) -> RankedBatch:
         if (lists.type != TYPE_TERMS).any():
             raise RunError("a merger of terms got lists of another kind; put a 'ranked-merger' behind their evaluators")
-        terms, back = np.unique(lists.seq, return_inverse=True)
-        words = Ids.of([self._word(int(term)) for term in terms.tolist()])
-        return summed(place, lists, answers, words.take(back))
+        return summed(place, lists, answers, lambda terms: [self._word(term) for term in terms.tolist()])
 
     def _whole(self, lists: RankedBatch) -> RankedBatch:
         return self._merged(np.arange(len(lists)), lists, len(lists)) if len(lists) else lists

@@ -81,11 +81,10 @@ def test_united_lists_keep_the_better_value_of_an_object():
 @given(partial_lists())
 def test_summed_lists_are_counted_terms(lists):
     """Counts of a term add up; most frequent first, of equal ones the first by the alphabet, at most k."""
-    lists = [(n, ts, k, [(seq % len(WORDS), value + 1) for seq, value in items]) for n, ts, k, items in lists]
+    lists = [(n, ts, k, [*{seq % len(WORDS): value + 1 for seq, value in items}.items()]) for n, ts, k, items in lists]
     batch = ranked(lists, type_=TYPE_TERMS)
     answers = lists[-1][0] + 1
-    words = Ids.of([WORDS[term] for term in batch.seq.tolist()])
-    found = summed(batch.number, batch, answers, words)
+    found = summed(batch.number, batch, answers, lambda terms: [WORDS[term] for term in terms.tolist()])
     assert (found.type == TYPE_TERMS).all()
     for number in range(answers):
         mine = [one for one in lists if one[0] == number]
