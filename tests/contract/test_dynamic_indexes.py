@@ -22,7 +22,9 @@ SPACES = {"euclidean": Rect(0.0, -1.0, 1.0, 3.0), "haversine": Rect(-180.0, -90.
 EXAMPLES = int(os.environ.get("DYNAMIC_EXAMPLES", "12"))
 
 #: Options under which a handful of queries and objects already fills, trims and splits.
-EAGER = {"igpt": {"most": 4, "groups": 3}, "ciq": {"depth": 2}}
+EAGER = {
+    "aqf": {"n": 7, "groups": 3}, "igpt": {"most": 4, "groups": 3}, "ciq": {"depth": 2}, "gpcl": {"n": 9}, "gcl": {"n": 9},
+}  # fmt: skip
 
 #: Every finder with one refiller, and every refiller with the finder that it is meant for.
 PAIRS = [*((index, "brute") for index in FINDERS), *(("pyramid", refill) for refill in REFILLERS)]
@@ -164,6 +166,17 @@ def test_only_the_last_state_of_a_batch_counts(index, refill):
     run.enter([record(run, name, OP_DELETE) for name in ("a", "b", "c")])
     assert run.said[query["number"]] == []
     assert len(run.index.objects) == 0
+
+
+@pytest.mark.parametrize("index", FINDERS)
+def test_every_finder_goes_with_every_refiller(index):
+    """A crowd whose best leave all the time, for queries that have few or many of them, with every weight of distance."""
+    for refill in REFILLERS:
+        run = Run(index, refill, seed=7, names=60)
+        run.drawn.keywords = lambda _least, rng=run.rng: frozenset(rng.sample(range(8), rng.randrange(1, 4)))
+        run.insert(12)
+        for _ in range(10):
+            run.update(15)
 
 
 @every_pair
