@@ -12,6 +12,7 @@ OPERATORS: dict[str, str] = {
     "sstd-evaluator": "operators.evaluation.sstd_evaluator:SstdEvaluator",
     "terms-evaluator": "operators.evaluation.terms_evaluator:TermsEvaluator",
     "topk-evaluator": "operators.evaluation.topk_evaluator:TopkEvaluator",
+    "dynamic-evaluator": "operators.evaluation.dynamic_evaluator:DynamicEvaluator",
     "scored-evaluator": "operators.evaluation.scored_evaluator:ScoredEvaluator",
     "message-store": "operators.refilling.message_store:MessageStore",
     "topk-aggregator": "operators.refilling.aggregator:TopkAggregator",

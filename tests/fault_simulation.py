@@ -15,6 +15,7 @@ from unittest import mock
 
 from adaptive_inputs import random_adaptive_topology, random_injections
 from crashes import saving_topology, written_at_once
+from dynamic_inputs import random_couriers_topology
 from latest_queries import random_assigning_topology, random_latest_topology, wrong_lines
 from range_inputs import write_inputs, write_lines
 from sstd_inputs import random_sstd_topology
@@ -105,9 +106,12 @@ def shipped(name, folder, seed):
     objects = shipped_records()
     times = sorted(rng.choice(objects)["ts"] for _ in range(FEW_QUERIES))
     operators = {c.name: c.operator for c in load_topology(CONF / name, check=False).components}
-    kind = {"knn-evaluator": "knn", "topk-evaluator": "topk", "scored-evaluator": "topk"}.get(
-        operators["evaluator"], "range"
-    )
+    kind = {
+        "knn-evaluator": "knn",
+        "topk-evaluator": "topk",
+        "scored-evaluator": "topk",
+        "dynamic-evaluator": "topk",
+    }.get(operators["evaluator"], "range")
     queries = []
     for n, ts in enumerate(times):
         near = rng.choice(objects)
@@ -133,7 +137,9 @@ def shipped(name, folder, seed):
     declared = (CONF / name).read_text("utf-8")
     if "[topology.partitioner]" in declared:
         settings.append(f"topology.partitioner.side={rng.choice([16, 50])}")
-    if kind == "topk":
+    if operators["evaluator"] == "dynamic-evaluator":
+        settings.append("topology.space=[-180.0, -90.0, 180.0, 90.0]")
+    elif kind == "topk":
         settings.append(f"topology.window.objects={rng.choice([1, 3, 8, 20, 1000])}")
     if "balancer" in operators:  # plans that change all the time
         own = "leaves" if operators["evaluator"] == "sstd-evaluator" else kind
@@ -154,6 +160,7 @@ def shipped(name, folder, seed):
 TOPOLOGIES = {
     "adaptive": adaptive,
     "assigning": random_assigning_topology,
+    "couriers": random_couriers_topology,
     "feeds": random_feeds_topology,
     "latest": random_latest_topology,
     "questions": random_sstd_topology,
@@ -167,8 +174,8 @@ TOPOLOGIES = {
 
 #: Where evaluators have memory, the run goes back more often, and later: lists must have grown before it matters that they
 #: are on their way when it does.
-FAULTY_EPOCHS = {"feeds": 20, "latest": 20, "questions": 20, "terms": 20}
-MORE_KILLS = {"feeds": 2, "latest": 2, "questions": 2, "terms": 2}
+FAULTY_EPOCHS = {"couriers": 20, "feeds": 20, "latest": 20, "questions": 20, "terms": 20}
+MORE_KILLS = {"couriers": 2, "feeds": 2, "latest": 2, "questions": 2, "terms": 2}
 
 
 #: Those whose evaluators list the latest objects, and all whose results are lists.
@@ -178,7 +185,7 @@ LISTS = (
     *(
         name
         for name in TOPOLOGIES
-        if name.startswith(("dkm", "skype", "dskype", "feeds", "sstd", "questions", "terms"))
+        if name.startswith(("couriers", "dkm", "dynamic", "skype", "dskype", "feeds", "sstd", "questions", "terms"))
     ),
 )
 

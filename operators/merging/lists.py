@@ -11,6 +11,7 @@ from operators.indexes.core.standing_queries import plain
 from operators.merging.list_kernels import MOST, unite_short
 from streams.batches import TYPE_KNN, TYPE_TERMS, RankedBatch
 from streams.columns import Ids, Ints, Offsets
+from streams.hashing import hash_columns
 from streams.kernel import kernel
 
 __all__ = ["fingerprints", "summed", "united"]
@@ -112,15 +113,16 @@ def _totals(place: Ints, lists: RankedBatch, answers: int) -> tuple[Ints, Ints, 
     return row[first], order[first], np.add.reduceat(count, first) if len(first) else count
 
 
-def fingerprints(lists: RankedBatch) -> Ints:
+def fingerprints(lists: RankedBatch, *, by_id: bool = False) -> Ints:
     """Return a number for each list that other lists have not, but for chance (2^-64): its items in their order, with values.
 
-    An empty list has 0.
+    An empty list has 0. Items are told apart by `seq`, or by identifier where the same object may come with another one.
     """
     out = np.empty(len(lists), np.uint64)
+    items = hash_columns([lists.ids]).view(np.int64) if by_id else lists.seq
     off, seq, value = (
         np.require(c, t, ["C", "A", "W"])
-        for c, t in ((lists.off, np.int32), (lists.seq, np.int64), (lists.value, np.float64))
+        for c, t in ((lists.off, np.int32), (items, np.int64), (lists.value, np.float64))
     )
     _prints(off, seq.view(np.uint64), value.view(np.uint64), out)
     return out.view(np.int64)

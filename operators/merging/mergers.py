@@ -38,7 +38,8 @@ class RankedMerger(Bolt):
     evaluators need not look at what is farther away (SSTD, Section 6.3).
 
     Options:
-        first_seen: of equal scores the object that was seen first comes first (dynamic objects), not the newest.
+        first_seen: of equal scores the object that was seen first comes first (dynamic objects), not the newest; one that has
+            been deleted and comes again is the same in a list.
     """
 
     outputs: ClassVar = {"results": batch_fields(RankedBatch), "radii": BOUND_FIELDS}
@@ -142,7 +143,7 @@ class RankedMerger(Bolt):
         return RankedBatch.concat([merged, empty])
 
     def _send_changed(self, lists: RankedBatch, emit: Emitter) -> None:
-        new = self._said.exchange(lists.number, fingerprints(lists))
+        new = self._said.exchange(lists.number, fingerprints(lists, by_id=self.first_seen))
         if not new.any():
             return
         lists = lists if new.all() else lists.take(np.flatnonzero(new))

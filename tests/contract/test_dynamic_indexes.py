@@ -24,6 +24,7 @@ EXAMPLES = int(os.environ.get("DYNAMIC_EXAMPLES", "12"))
 #: Options under which a handful of queries and objects already fills, trims and splits.
 EAGER = {
     "aqf": {"n": 7, "groups": 3}, "igpt": {"most": 4, "groups": 3}, "ciq": {"depth": 2}, "gpcl": {"n": 9}, "gcl": {"n": 9},
+    "buffers": {"least_slack": 3},
 }  # fmt: skip
 
 #: Every finder with one refiller, and every refiller with the finder that it is meant for.

@@ -16,8 +16,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
 import alerts  # noqa: E402
+import couriers  # noqa: E402
 import feed  # noqa: E402
 import hotspot  # noqa: E402
+import make_couriers  # noqa: E402
 import make_subscriptions  # noqa: E402
 import nearest  # noqa: E402
 import trends  # noqa: E402
@@ -104,3 +106,28 @@ def test_shipped_subscriptions_are_what_the_script_makes(name, kind):
     """The shipped files can be made again."""
     with gzip.open(EXAMPLES / "data" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
         assert [json.loads(line) for line in file] == make_subscriptions.subscriptions(kind)
+
+
+def test_couriers_are_the_best_by_then():
+    """Lists are full, best first, of couriers who are there with a word of the kitchen; maps show them by rank."""
+    changes = couriers.main()
+    last = {kitchen: (ts, found) for kitchen, ts, found in changes}
+    assert {kitchen: len(found) for kitchen, (_, found) in last.items()} == {one["id"]: 5 for one in couriers.KITCHENS}
+    for one in couriers.KITCHENS:
+        ts, found = last[one["id"]]
+        states = couriers.states_at(ts)
+        assert found == sorted(found, key=lambda item: -item[1])
+        assert all(set(states[name]["keywords"]) & set(one["keywords"]) for name, _ in found)
+    console = Console(record=True, width=120, file=io.StringIO())
+    couriers.show(changes, console)
+    shown = console.export_text()
+    assert "Ida's sushi, near first wants sushi or cold, minute 5" in shown
+    assert "K" in shown
+
+
+def test_shipped_couriers_are_what_the_script_makes(tmp_path):
+    """The shipped files can be made again."""
+    outputs = [str(tmp_path / "couriers.jsonl.gz"), str(tmp_path / "kitchens.jsonl.gz")]
+    make_couriers.main(outputs)
+    for made in map(Path, outputs):
+        assert gzip.decompress(made.read_bytes()) == gzip.decompress((EXAMPLES / "data" / made.name).read_bytes())

@@ -31,16 +31,19 @@ class Refiller(Protocol):
 
     It is made with the table of objects and the table of queries. A batch of states, in which each object counts once, is
     `leave`, `arrive`, `enter` and `refill`, in this order; after `refill` all lists and thresholds are right.
-
-    Attributes:
-        theta: the threshold of each query, by slot.
-        examined: objects and cells that were looked at in order to fill lists: the work done.
-        searches: lists that were filled from the objects, the first time or again.
     """
 
-    theta: Floats
-    examined: int
-    searches: int
+    @property
+    def theta(self) -> Floats:
+        """The threshold of each query, by slot."""
+
+    @property
+    def examined(self) -> int:
+        """Objects and cells that were looked at in order to fill lists: the work done."""
+
+    @property
+    def searches(self) -> int:
+        """Lists that were filled from the objects, the first time or again."""
 
     def open(self, slots: Slots, k: Slots) -> None:
         """Keep lists of so many for queries whose rows are filled; they are filled by the next `refill`."""

@@ -9,6 +9,7 @@ from operators.indexes.dynamic.brute_refiller import BruteRefiller
 from operators.indexes.dynamic.dynamic_index import Refiller
 from operators.indexes.dynamic.grid_refiller import gcl, gpcl, kmax
 from operators.indexes.dynamic.object_table import ObjectTable
+from operators.indexes.dynamic.threshold_buffers import ThresholdBuffers
 from operators.indexes.topk.balls import Balls
 from operators.indexes.topk.brute_dissemination import BruteForce
 from operators.indexes.topk.ciq import Ciq
@@ -29,6 +30,7 @@ FINDERS: Mapping[str, Callable[..., Dissemination]] = {
 
 #: Name in a declaration -> what makes the refiller, given a table of objects, queries and tuning options by keyword.
 REFILLERS: Mapping[str, Callable[..., Refiller]] = {
+    "buffers": ThresholdBuffers,
     "gpcl": gpcl,
     "gcl": gcl,
     "kmax": kmax,
@@ -36,7 +38,7 @@ REFILLERS: Mapping[str, Callable[..., Refiller]] = {
 }
 
 #: Those, of either kind, that reckon in the plane: they cannot be used where distances are on the globe.
-PLANE_ONLY: frozenset[str] = frozenset({"gpcl", "gcl", "kmax"})
+PLANE_ONLY: frozenset[str] = frozenset({"buffers", "gpcl", "gcl", "kmax"})
 
 
 def make_refiller(name: str, objects: ObjectTable, queries: ScoredSubscriptions, **options: Any) -> Refiller:

@@ -1,0 +1,83 @@
+"""The evaluator of topk queries over objects that move and change (continuous search on dynamic spatial keyword objects)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from operators.evaluation.dynamic_core import DynamicCore
+from operators.evaluation.evaluator import Evaluator
+from operators.indexes.dynamic.dynamic_topk import DynamicTopk
+from operators.indexes.dynamic.registry import FINDERS, PLANE_ONLY, REFILLERS
+from operators.operator import TaskContext
+from streams.batches import RankedBatch, batch_fields
+from streams.errors import DeclarationError, did_you_mean
+
+__all__ = ["DynamicEvaluator"]
+
+
+@dataclass
+class DynamicEvaluator(Evaluator):
+    """Answers topk queries: the k best among the current states of all objects, by distance and text.
+
+    Each task keeps the states of all objects, so all of them must see all records: any plan will do that gives a query one home
+    and sends objects everywhere (hash, dkm-sks with a main-server, or none with a broadcast-router).
+
+    Options:
+        index: how the queries that a new state concerns are found; one of `FINDERS`.
+        refill: what is kept of each query besides its list, and how it is filled; one of `REFILLERS`.
+        transfer_queries: as for every evaluator.
+    """
+
+    answers: ClassVar = frozenset({"continuous topk"})
+    answers_on: ClassVar = "rankings"
+    outputs: ClassVar = {"rankings": batch_fields(RankedBatch), **Evaluator.exchanged}
+    core_class: ClassVar = DynamicCore
+
+    index: str = "pyramid"
+    refill: str = "buffers"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for option, known in (("index", FINDERS), ("refill", REFILLERS)):
+            name = getattr(self, option)
+            if name not in known:
+                raise DeclarationError(
+                    f"{option} = '{name}'{did_you_mean(name, known)}, expected one of: {', '.join(known)}", (option,)
+                )
+
+    def check(self, settings: Any, component: Any) -> Iterator[tuple[str, str]]:
+        """Yield what keeps it from answering."""
+        yield from super().check(settings, component)
+        for option in ("index", "refill"):
+            if settings.metric != "euclidean" and getattr(self, option) in PLANE_ONLY:
+                others = ", ".join(name for name in (FINDERS, REFILLERS)[option == "refill"] if name not in PLANE_ONLY)
+                yield (
+                    option,
+                    f"'{getattr(self, option)}' reckons in the plane, but topology.metric = '{settings.metric}'; "
+                    f"use one of: {others}",
+                )
+
+    def make_core(self, context: TaskContext) -> DynamicCore:
+        """Return an empty core."""
+        plan = context.plan
+        if context.window is not None:
+            raise DeclarationError(
+                f"'{context.component}' follows the current states of objects, over which there is no sliding window; leave "
+                "topology.window out, or use a topk-evaluator"
+            )
+        if not context.dynamic:
+            raise DeclarationError(
+                f"'{context.component}' follows objects that change, but no spout of objects says that they do; set dynamic = "
+                "true on it"
+            )
+        where = f"'{context.component}' keeps the states of all objects in each task, but"
+        if plan is not None and plan.workers > 1 and not (plan.single_home and not plan.reads_words):
+            raise DeclarationError(
+                f"{where} a plan of the kind '{plan.kind}' sends it some of them only; use the partitioner hash or dkm-sks"
+            )
+        if plan is not None and "replies" in context.targets and not hasattr(plan, "with_moved"):
+            raise DeclarationError(
+                f"{where} under a plan of the kind '{plan.kind}' a task whose places have all moved away is sent none; use the "
+                "partitioner hash, or leave the balancer out"
+            )
+        return DynamicCore(DynamicTopk(self.index, self.refill, context.space, context.metric, context.word_statistics))

@@ -1,0 +1,302 @@
+"""Threshold buffers: all objects down to a threshold, between k and k + slack of them; the default refiller.
+
+The buffer of a query has all objects that come up to its threshold. A state that ends leaves the buffers that it is in, which
+a list of them for each object tells; a new one enters those that the finder names. A buffer that is full keeps its best, and
+its threshold rises; one that has fewer than k is filled from the keyword grids, and its threshold falls. In between nothing
+is searched for. Buffers are in no order, so that entering is a write and leaving a look through one of them; lists are put in
+order when they are asked for.
+
+Costs: 12 bytes an entry of a buffer, 4 an entry of a list with a fifth of room to spare, 64 bytes a query.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.indexes.core.growth import grown
+from operators.indexes.dynamic import buffer_rows as kernels
+from operators.indexes.dynamic.dynamic_index import Floats, Slots
+from operators.indexes.dynamic.keyword_grids import KeywordGrids
+from operators.indexes.dynamic.object_table import ObjectTable
+from operators.indexes.dynamic.refill_search import search
+from operators.indexes.topk.frame import frame_of
+from operators.indexes.topk.scored_table import ALPHA, NORM
+from operators.indexes.topk.subscriptions import ScoredSubscriptions
+from streams.columns import Ints
+
+__all__ = ["ThresholdBuffers"]
+
+#: Objects that a search may write before its buffers are filled, beyond those of one query.
+FOUND_TOGETHER = 1 << 20
+
+
+class ThresholdBuffers:
+    """Buffers of queries over keyword grids of objects.
+
+    Args:
+        objects: the current states.
+        queries: the rows of queries.
+        slack: entries of a buffer beyond k, as a share of k.
+        least_slack: no fewer than so many.
+        reserve: the share of the slack that is in use after a buffer was filled or has kept its best.
+    """
+
+    def __init__(
+        self, objects: ObjectTable, queries: ScoredSubscriptions, slack: float = 0.62, least_slack: int = 24,
+        reserve: float = 0.8,
+    ) -> None:  # fmt: skip
+        self._objects, self._queries = objects, queries
+        self._slack, self._least_slack, self._reserve = slack, least_slack, reserve
+        self._frame = frame_of(queries.table.space, queries.table.metric)
+        self._grids = KeywordGrids(objects, self._frame)
+        self._rows: Ints = np.zeros((0, 8), np.int64)
+        self._members: Slots = np.empty(0, np.int32)
+        self._scores: Floats = np.empty(0)
+        self._top = 0
+        self._free: dict[int, list[int]] = {}
+        self._heads: Ints = np.zeros(0, np.int64)
+        self._tally: Slots = np.zeros(0, np.int32)
+        self._pool: Slots = np.empty(0, np.int32)
+        self._state: Ints = np.zeros(kernels.FREE + kernels.LIST_CLASSES, np.int64)
+        self._state[kernels.FREE :] = -1
+        self._queues: tuple[Slots, Slots, Slots] = (self._tally, self._tally, self._tally)
+        self._position: Slots = np.zeros(0, np.int32)
+        self._work: Ints = np.zeros(1, np.int64)
+        self._opened: Slots = np.empty(0, np.int32)
+        self.searches = 0
+
+    @property
+    def theta(self) -> Floats:
+        """The thresholds by slot."""
+        return self._rows.view(np.float64)[:, kernels.THETA]
+
+    @property
+    def examined(self) -> int:
+        """Cells and objects that searches have looked at."""
+        return int(self._work[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return self.query_bytes + self._grids.nbytes + 12 * self._objects.top
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of buffers and lists, without the keyword grids of the objects."""
+        rows = (64 + 12) * self._queries.table.roster.top
+        return int(rows + 12 * self._top + 4 * self._state[kernels.TOP])
+
+    # --- queries -----------------------------------------------------------------------------------------------------
+
+    def open(self, slots: Slots, k: Slots) -> None:
+        """Give queries buffers."""
+        top = int(slots.max(initial=-1)) + 1
+        if top > len(self._rows):
+            had = len(self._rows)
+            self._rows = _lines(2 * top + 16, self._rows)
+            self._rows[had:, kernels.START] = -1
+            self.theta[had:] = np.inf
+            self._queues = tuple(grown(queue, len(self._rows)) for queue in self._queues)  # type: ignore[assignment]
+        rows = self._rows
+        room = k + np.maximum(np.ceil(self._slack * k), self._least_slack).astype(np.int64)
+        for size in np.unique(room).tolist():
+            these = slots[room == size]
+            free = self._free.get(size, [])
+            reused = np.array(free[max(0, len(free) - len(these)) :], np.int64)
+            del free[len(free) - len(reused) :]
+            fresh = self._top + size * np.arange(len(these) - len(reused))
+            self._top += size * (len(these) - len(reused))
+            rows[these, kernels.START] = np.append(reused, fresh)
+        if self._top > len(self._members):
+            self._members = grown(self._members, self._top * 5 // 4 + 1024)
+            self._scores = grown(self._scores, len(self._members))
+        rows[slots, kernels.COUNT], rows[slots, kernels.K], rows[slots, kernels.ROOM] = 0, k, room
+        self.theta[slots], rows[slots, kernels.CUT] = np.inf, 0
+        self._opened = np.append(self._opened, slots)
+
+    def close(self, slots: Slots) -> None:
+        """Take buffers back; objects may have the queries in their lists still."""
+        rows = self._rows
+        for start, size in rows[slots][:, [kernels.START, kernels.ROOM]].tolist():
+            self._free.setdefault(size, []).append(start)
+        rows[slots, kernels.START], rows[slots, kernels.COUNT] = -1, 0
+        self.theta[slots] = np.inf
+        self._opened = self._opened[~np.isin(self._opened, slots)]
+        self._drop_from_queues(slots)
+
+    def _drop_from_queues(self, slots: Slots) -> None:
+        state = self._state
+        self._rows[slots, 6] = 0
+        for at, queue in zip((kernels.SHORT, kernels.RETUNED, kernels.CHANGED), self._queues, strict=True):
+            held = queue[: state[at]]
+            kept = held[~np.isin(held, slots)] if state[at] else held
+            queue[: len(kept)] = kept
+            state[at] = len(kept)
+
+    # --- objects -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _buffers(self) -> tuple[Any, ...]:
+        return self._rows, self._rows.view(np.float64), self._members, self._scores
+
+    def leave(self, objects: Slots) -> None:
+        """Take objects out of buffers and grids."""
+        if not len(objects):
+            return
+        short, _, changed = self._queues
+        longest = int((self._heads[objects] & 0xFFFFFF).max())
+        places = np.empty(longest, np.int64)
+        kernels.leave(objects, *(*self._buffers, self._heads, self._pool, short, changed, self._state, places))
+        self._grids.discard(objects)
+
+    def arrive(self, objects: Slots) -> None:
+        """File objects in the grids."""
+        if self._objects.top > len(self._heads):
+            had = len(self._heads)
+            self._heads, self._tally = (grown(one, 2 * self._objects.top) for one in (self._heads, self._tally))
+            self._heads[had:], self._tally[had:] = 0, 0
+        self._grids.add(objects)
+
+    def enter(self, objects: Slots, slots: Slots, score: Floats) -> None:
+        """Put objects into buffers."""
+        if not len(objects):
+            return
+        _, retuned, changed = self._queues
+        taken: NDArray[np.bool_] = np.empty(len(objects), np.bool_)
+        kernels.enter(
+            objects, slots, score, self._reserve, self._objects.first_seen,
+            *(*self._buffers, retuned, changed, self._state, taken),
+        )  # fmt: skip
+        room = kernels.needed(objects, taken, self._tally, self._pool)
+        self._reserve_lists(room)
+        kernels.listed(objects, slots, taken, self._tally, self._heads, self._pool, self._state)
+
+    def _reserve_lists(self, room: int) -> None:
+        if self._state[kernels.TOP] + room > len(self._pool):
+            self._pool = grown(self._pool, int(self._state[kernels.TOP]) * 5 // 4 + 2 * room + 1024)
+
+    # --- lists that have run short -----------------------------------------------------------------------------------
+
+    def refill(self) -> None:
+        """Search for what is short, and for what was opened."""
+        short, state = self._queues[0], self._state
+        wanting = short[: state[kernels.SHORT]]
+        rows = self._rows
+        still = wanting[rows[wanting, kernels.COUNT] < rows[wanting, kernels.K]]
+        rows[wanting, 6] &= ~1
+        state[kernels.SHORT] = 0
+        due = np.concatenate([still, self._opened])
+        self._opened = self._opened[:0]
+        if len(due):
+            self._fill(due)
+
+    def _fill(self, slots: Slots) -> None:
+        table, rows, objects = self._queries.table, self._rows, self._objects
+        slots = slots[np.argsort(self._curve(slots))]
+        off, own = table.words_of(slots)
+        words = objects.words.find(table.words.raw[own])
+        lines = table.lines[slots]
+        places = np.ascontiguousarray(lines[:, :2])
+        spots = self._frame.spots(places[:, 0], places[:, 1])
+        k, slack = rows[slots, kernels.K], rows[slots, kernels.ROOM] - rows[slots, kernels.K]
+        wanted = k + (self._reserve * slack).astype(np.int64) - rows[slots, kernels.COUNT]
+        if objects.words.top > len(self._position):
+            self._position = np.zeros(2 * objects.words.top, np.int32)
+        room = min(int(wanted.sum()), FOUND_TOGETHER + int(wanted.max()))
+        scores, seen, found = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int32)
+        ends, whole = np.zeros(len(slots) + 1, np.int64), np.empty(len(slots), np.bool_)
+        grids, done = self._grids, 0
+        alpha, norm = (np.ascontiguousarray(lines[:, column]) for column in (ALPHA, NORM))
+        columns = (self._floors(slots, wanted), places, spots, alpha, norm, off, words, self.theta[slots],
+                   rows[slots, kernels.CUT], wanted)  # fmt: skip
+        while done < len(slots):
+            ends[done] = 0
+            stop = search(
+                done, *columns, objects.lines, objects.parts, objects.long, objects.idf, objects.first_seen, grids.words,
+                grids.heads, grids.peaks, grids.records, grids.records.view(np.int32), self._position,
+                table.max_distance, self._frame.diagonal, ends, scores, seen, found, whole, self._work,
+            )  # fmt: skip
+            self._install(slots[done:stop], ends[done : stop + 1], found, scores, whole[done:stop])
+            done = stop
+        self.searches += len(slots)
+
+    def _floors(self, slots: Slots, wanted: Ints) -> Floats:
+        """Guess what so many more will score at least: down from the best of a buffer, scores get no sparser as a rule."""
+        rows, theta, best = self._rows, self.theta[slots], np.empty(len(slots))
+        kernels.best_of(slots, rows, self._scores, best)
+        count = rows[slots, kernels.COUNT]
+        known = (count > 0) & (theta < np.inf)
+        guess = np.full(len(slots), -np.inf)
+        guess[known] = theta[known] - (best - theta)[known] * wanted[known] / count[known]
+        return guess
+
+    def _curve(self, slots: Slots) -> Ints:
+        """Return places of queries along rows of a coarse grid: neighbours look at the same cells."""
+        lines = self._queries.table.lines
+        spots = (self._frame.spots(lines[slots, 0], lines[slots, 1]) * 63.0).astype(np.int64)
+        return np.asarray(spots[:, 1] * 64 + spots[:, 0])
+
+    def _install(self, slots: Slots, off: Ints, found: Slots, scores: Floats, whole: NDArray[np.bool_]) -> None:
+        _, retuned, changed = self._queues
+        done = 0
+        while done < len(slots):
+            done = kernels.install(
+                done, slots, off, found, scores, whole, self._objects.first_seen,
+                *(*self._buffers, self._heads, self._pool, retuned, changed, self._state),
+            )  # fmt: skip
+            if done < len(slots):
+                self._reserve_lists(len(self._pool) // 4 + 4 * len(self._heads) + 4096)
+
+    # --- what there is -----------------------------------------------------------------------------------------------
+
+    def retuned(self) -> Slots:
+        """Return whose threshold may have changed."""
+        return self._taken(kernels.RETUNED, self._queues[1], 2)
+
+    def changed(self) -> Slots:
+        """Return whose buffer has changed."""
+        return self._taken(kernels.CHANGED, self._queues[2], 4)
+
+    def _taken(self, at: int, queue: Slots, mark: int) -> Slots:
+        slots = queue[: self._state[at]].copy()
+        self._rows[slots, 6] &= ~mark
+        self._state[at] = 0
+        return slots
+
+    def lists(self, slots: Slots) -> tuple[Ints, Slots, Floats]:
+        """Return the k best of buffers, in order."""
+        rows = self._rows[slots]
+        count = rows[:, kernels.COUNT]
+        off = np.concatenate([[0], np.cumsum(count)])
+        place = np.repeat(rows[:, kernels.START] - off[:-1], count) + np.arange(off[-1])
+        members, scores, row = self._members[place], self._scores[place], np.repeat(np.arange(len(slots)), count)
+        order = np.lexsort((self._objects.first_seen[members], -scores, row))
+        order = order[np.arange(len(order)) - off[row] < rows[row, kernels.K]]
+        kept = np.minimum(count, rows[:, kernels.K])
+        return np.concatenate([[0], np.cumsum(kept)]), members[order], scores[order]
+
+    def renumber(self, old: Slots) -> None:
+        """Move the rows of queries, and make the lists of objects anew."""
+        rows = _lines(len(self._rows), self._rows[old])
+        rows[len(old) :, kernels.START] = -1
+        rows.view(np.float64)[len(old) :, kernels.THETA] = np.inf
+        self._rows = rows
+        place = np.full(int(old.max(initial=-1)) + 1, -1, np.int32)
+        place[old] = np.arange(len(old), dtype=np.int32)
+        for at, queue in zip((kernels.SHORT, kernels.RETUNED, kernels.CHANGED), self._queues, strict=True):
+            queue[: self._state[at]] = place[queue[: self._state[at]]]
+        self._opened = place[self._opened]
+        while not kernels.relink(
+            rows, len(old), self._members, self._tally, self._heads, self._pool, self._state
+        ):  # pragma: no cover - lists never need more than they had
+            self._pool = np.empty(2 * len(self._pool) + 1024, np.int32)
+
+
+def _lines(count: int, rows: Ints) -> Ints:
+    """Return rows that begin at lines of the cache, the first of them as given."""
+    spare = np.zeros(8 * count + 8, np.int64)
+    skip = (-spare.ctypes.data % 64) // 8
+    lines = spare[skip : skip + 8 * count].reshape(count, 8)
+    lines[: len(rows)] = rows
+    return lines

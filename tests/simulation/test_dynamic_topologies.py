@@ -1,0 +1,111 @@
+"""Dynamic objects: whoever finds, keeps and moves queries, every line is the oracle's."""
+
+import random
+
+import pytest
+from dynamic_inputs import dynamic_objects
+from topk_inputs import RESTLESS, SQUARE, topk_queries
+
+from operators.indexes.dynamic.registry import FINDERS, REFILLERS
+from streams.errors import DeclarationError
+from topology.testing import run_for_test
+
+PAIRS = dict.fromkeys([*((index, "brute") for index in FINDERS), *(("pyramid", refill) for refill in REFILLERS)])
+
+
+def trial(name, seed, *settings):
+    """Run a topology over random input of a seed."""
+    rng = random.Random(seed)
+    last = rng.choice([10, 40, 200])
+    settings = [
+        SQUARE,
+        f"topology.epoch.objects={rng.choice([3, 10, 64])}",
+        f"bolt.evaluator.parallelism={rng.choice([1, 3])}",
+        *settings,
+    ]
+    objects, queries = dynamic_objects(rng, 90, last), topk_queries(rng, 25, last)
+    return run_for_test(name, settings=settings, objects=objects, queries=queries, seed=seed, delays=True)
+
+
+@pytest.mark.parametrize(("index", "refill"), list(PAIRS), ids=["-".join(pair) for pair in PAIRS])
+def test_dynamic_objects_are_exact_with_any_parts(index, refill):
+    """Any finder and any refiller, with 1 to 3 evaluators."""
+    for seed in range(3):
+        parts = f"bolt.evaluator.index={index}", f"bolt.evaluator.refill={refill}"
+        trial("conf/dynamic.toml", f"{index} {refill} {seed}", *parts).assert_exact()
+
+
+def test_dynamic_objects_are_exact_while_queries_move():
+    """Whoever takes a query has all states, and searches them anew; no list is lost or said twice."""
+    moved = 0
+    for seed in range(6):
+        lag = f"topology.epoch.feedback={1 + seed % 3}"
+        one = trial("conf/dynamic-balanced.toml", f"moving {seed}", *RESTLESS, lag, "bolt.evaluator.parallelism=4")
+        one.assert_exact()
+        moved += sum(task.get("queries_taken", 0) for task in one.summary["tasks"])
+    assert moved > 9
+
+
+def courier(name, ts, place=0.5, **more):
+    return {"id": name, "ts": ts, "x": place, "y": 0.5, "keywords": ["tea"], **more}
+
+
+def wanted(name, ts, **more):
+    return {"op": "register", "id": name, "ts": ts, "type": "topk", "at": [0.5, 0.5], "k": 1, "alpha": 0.5,
+            "keywords": ["tea"], **more}  # fmt: skip
+
+
+def hand_made(objects, queries, *settings):
+    """Run a few records, with an epoch for each unless settings say otherwise."""
+    settings = [SQUARE, "topology.epoch.objects=1", *settings]
+    one = run_for_test("conf/dynamic.toml", settings=settings, objects=objects, queries=queries)
+    one.assert_exact()
+    return [(line["query"], line["ts"], [name for name, _ in line["objects"]]) for line in one.lines()], one
+
+
+def test_a_list_is_frozen_as_it_was_before_the_end():
+    """Objects after the end of a query, in the same epoch, change it no more; one in mid-epoch has a list as well."""
+    objects = [courier("a", 0), courier("b", 5, 0.6), courier("a", 10, 0.9), courier("b", 20, op="delete")]
+    lines, _ = hand_made(objects, [wanted("short", 0, ttl=10), wanted("inside", 6, ttl=3)], "topology.epoch.objects=9")
+    assert {name: listed for name, _, listed in lines} == {"short": ["a"], "inside": ["a"]}
+
+
+def test_an_object_that_comes_again_unchanged_is_no_news():
+    """A line never repeats the one before it, also where the object has a new place in the order."""
+    objects = [
+        courier("a", 0),
+        courier("a", 5, op="delete"),
+        courier("a", 5),
+        courier("a", 6, op="delete"),
+        courier("a", 7),
+    ]
+    lines, _ = hand_made(objects, [wanted("q", 0)], "topology.epoch.objects=3")
+    assert [listed for _, _, listed in lines] == [["a"]]
+
+
+def test_bad_records_are_rejected_and_stop_nothing():
+    """A deletion of nobody does nothing; an update outside of the space and a query for none are rejected, with a reason."""
+    objects = [courier("nobody", 0, op="delete"), courier("a", 1), courier("a", 2, 1.5), courier("b", 3, 0.9)]
+    lines, one = hand_made(objects, [wanted("q", 0, k=2), wanted("none", 0, k=0)])
+    assert lines[-1] == ("q", 3, ["a", "b"])
+    assert one.summary["rejected"] == 2
+
+
+def test_the_nearest_of_moving_points():
+    """With one word for all and alpha = 1 a list has the k nearest, whatever else the objects say."""
+    rng = random.Random(4)
+    places = [rng.random() for _ in range(60)]
+    points = [courier(n % 20, n, place, keywords=["point", f"own{n}"]) for n, place in enumerate(places)]
+    lines, _ = hand_made(points, [wanted("q", 0, k=5, alpha=1.0, keywords=["point"])], "topology.epoch.objects=7")
+    assert lines[-1][2] == sorted(range(20), key=lambda n: abs(places[40 + n] - 0.5))[:5]
+
+
+def test_what_does_not_go_with_dynamic_objects_is_refused():
+    """A window, objects that have no states, and plans that send objects to some tasks only."""
+    for setting, text in (
+        ("topology.window.objects=5", "no sliding window"),
+        ("spout.objects.dynamic=false", "set dynamic = true"),
+        ("topology.partitioner.kind=keyword", "use the partitioner hash"),
+    ):
+        with pytest.raises(DeclarationError, match=text):
+            trial("conf/dynamic.toml", "refused", setting, "bolt.evaluator.parallelism=3")
