@@ -1,0 +1,176 @@
+"""A finder and a refiller over a stream of updates, and what an update takes: what `bench dynamic` measures.
+
+Queries get their first lists from all objects. Then updates come in epochs. Times are CPU times of the thread, of what runs in
+an evaluator; finding (Section V) and refilling (Section VI) are told apart by who is called.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.dynamic_stream import SPACE, MovingObjects, standing_queries, word_statistics
+from operators.indexes.dynamic.dynamic_topk import DynamicTopk
+from streams.errors import RunError
+
+__all__ = ["Measured", "Parts", "Setting", "agree", "measure"]
+
+#: Queries that are registered at a time, and those whose lists are held against each other.
+REGISTERED, COMPARED = 10_000, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A finder and a refiller."""
+
+    index: str
+    refill: str
+    index_options: Mapping[str, Any] = field(default_factory=dict)
+    refill_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.index}-{self.refill}"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A workload, and how long it is looked at.
+
+    Attributes:
+        alpha: of all queries, in place of one drawn for each.
+        epoch: updates that are entered together.
+        seconds: no epoch is begun after so much time.
+        updates: so many at most.
+    """
+
+    objects: int
+    queries: int
+    k: int = 100
+    most_words: int = 5
+    alpha: float | None = None
+    epoch: int = 1000
+    seconds: float = 10.0
+    updates: int = 1 << 62
+    seed: int = 1
+
+    @property
+    def workload(self) -> "Setting":
+        """The setting without how long it is looked at: what has the same lists after the first epoch."""
+        return replace(self, seconds=0.0, updates=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What updates took.
+
+    Attributes:
+        find_us, refill_us: finding and refilling, with their upkeep, in CPU microseconds an update.
+        update_us: all of it.
+        first_lists_s: CPU seconds for the first lists of all queries.
+        searches: lists that were searched for, an update; `changed` are those that became others.
+        finder_bytes, refiller_bytes: a query.
+        n: cells to a side, where the refiller has a grid; 0 otherwise.
+        lists: of some queries after the first epoch.
+    """
+
+    updates: int
+    update_us: float
+    find_us: float
+    refill_us: float
+    first_lists_s: float
+    searches: float
+    changed: float
+    finder_bytes: float
+    refiller_bytes: float
+    n: int
+    lists: tuple[Any, ...]
+
+    @property
+    def updates_per_s(self) -> float:
+        """Updates a CPU second."""
+        return 1e6 / self.update_us
+
+    @property
+    def bytes_per_query(self) -> float:
+        """Bytes of finder and refiller, a query."""
+        return self.finder_bytes + self.refiller_bytes
+
+
+class _Clock:
+    """Adds up the time of calls to methods of an object."""
+
+    def __init__(self, target: Any, names: tuple[str, ...]) -> None:
+        self.seconds = 0.0
+        for name in names:
+            setattr(target, name, self._timed(getattr(target, name)))
+
+    def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any) -> Any:
+            began = time.thread_time()
+            found = call(*args)
+            self.seconds += time.thread_time() - began
+            return found
+
+        return timed
+
+
+def measure(parts: Parts, setting: Setting) -> Measured:
+    """Fill lists, then enter updates until the time is over."""
+    words = word_statistics(setting.seed)
+    index = DynamicTopk(parts.index, parts.refill, SPACE, "euclidean", words, parts.index_options, parts.refill_options)
+    objects = MovingObjects(setting.objects, setting.seed)
+    index.update(objects.first)
+    began = time.thread_time()
+    _register(index, setting)
+    first_lists = time.thread_time() - began
+    find = _Clock(index.queries, ("hits", "retune"))
+    refill = _Clock(index.refiller, ("leave", "arrive", "enter", "refill", "retuned", "changed"))
+    searches, changed, total, done, lists = index.refiller.searches, 0, 0.0, 0, None
+    while done < setting.updates and (total < setting.seconds or not done):
+        updates = objects.updates(min(setting.epoch, setting.updates - done))
+        began = time.thread_time()
+        changed += len(index.update(updates))
+        total += time.thread_time() - began
+        done += len(updates)
+        if lists is None:
+            lists = _lists(index, setting)
+    return Measured(
+        updates=done,
+        update_us=1e6 * total / done,
+        find_us=1e6 * find.seconds / done,
+        refill_us=1e6 * refill.seconds / done,
+        first_lists_s=first_lists,
+        searches=(index.refiller.searches - searches) / done,
+        changed=changed / done,
+        finder_bytes=index.queries.nbytes / setting.queries,
+        refiller_bytes=index.refiller.nbytes / setting.queries,
+        n=int(getattr(index.refiller, "n", 0)),
+        lists=lists or (),
+    )
+
+
+def _register(index: DynamicTopk, setting: Setting) -> None:
+    queries = standing_queries(
+        setting.queries, setting.seed, k=setting.k, most_words=setting.most_words, alpha=setting.alpha
+    )
+    for start in range(0, len(queries), REGISTERED):
+        part = queries.slice(start, min(start + REGISTERED, len(queries)))
+        index.queries.insert(part, np.inf)
+        index.open(part.number)
+        index.fill()
+
+
+def _lists(index: DynamicTopk, setting: Setting) -> tuple[Any, ...]:
+    numbers = np.arange(min(setting.queries, COMPARED), dtype=np.int64)
+    off, objects, score = index.lists(numbers)
+    return tuple(off.tolist()), tuple(index.objects.first_seen[objects].tolist()), tuple(score.tolist())
+
+
+def agree(measured: Mapping[str, Measured]) -> None:
+    """Raise `RunError` where methods have other lists for the same updates: all are exact, or one is wrong."""
+    names = list(measured)
+    for name in names[1:]:
+        if measured[name].lists != measured[names[0]].lists:
+            raise RunError(f"{name} and {names[0]} have different lists after the first epoch; one of them is wrong")
