@@ -16,7 +16,7 @@ from streams.columns import Ints, union_of, without
 __all__ = ["Answers"]
 
 #: Lists of a batch, at most: where an epoch has changed millions of them, what is needed to put one together stays small.
-SENT_TOGETHER = 1 << 18
+SENT_TOGETHER = 1 << 14
 
 _NONE: Ints = np.empty(0, np.int64)
 

@@ -92,7 +92,7 @@ class TopkCore:
         messages = messages_of(kept, self._words)
         self._index.add(messages)
         hits = self._table.hits(messages, kept.ts)
-        return Found(changed=np.sort(self._lists.enter(hits.slot, messages.seq[hits.row], hits.score)))
+        return Found(changed=self._lists.enter(hits.slot, messages.seq[hits.row], hits.score))
 
     def settle(self, now: int, until: int | None) -> Found:
         """Let old messages leave, and search the window for those that need it."""

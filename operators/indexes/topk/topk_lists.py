@@ -98,11 +98,16 @@ class TopkLists:
     # --- messages, and time ------------------------------------------------------------------------------------------
 
     def enter(self, slots: Slots, seq: Ints, score: Floats) -> Ints:
-        """Enter messages into buffers; return the numbers of the lists that have changed."""
-        return self._table.numbers_of(self._buffers.enter(slots, seq, score))
+        """Enter messages into buffers; return the numbers of the lists that have changed, ascending."""
+        return self._ascending(np.sort(self._buffers.enter(slots, seq, score)))
+
+    def _ascending(self, slots: Slots) -> Ints:
+        """Return the numbers of slots, which ascend with these more often than not."""
+        numbers = self._table.numbers_of(slots)
+        return numbers if (numbers[1:] > numbers[:-1]).all() else np.sort(numbers)
 
     def due(self, now: int, until: int | None, stop: int) -> tuple[Ints, Wanted]:
-        """Let time go by; return whose lists have changed, and who needs a search.
+        """Let time go by; return whose lists have changed, ascending, and who needs a search.
 
         It is `now`, all messages before `stop` have come, and all input before `until` is complete.
         """
@@ -112,7 +117,7 @@ class TopkLists:
         over = self._end(ended)
         first = self._log.first(now, stop)
         slots, wanting = self._buffers.expire(first)
-        changed, dry = self._table.numbers_of(slots), self._table.numbers_of(wanting)
+        changed, dry = self._ascending(slots), self._table.numbers_of(wanting)
         begun = self._begun(now)
         self._buffers.open(self._table.slots(begun), self._k(begun))
         self.fresh = without(self.fresh, begun)
