@@ -117,13 +117,16 @@ def cells_around(
     u, v = unit_place(one[0], one[1], frame)
     column = _column(u, spans[start, 0], spans[start + 1, 0], side)
     row = _column(v, spans[start, 1], spans[start + 1, 1], side)
-    count = np.int64(0)
+    count, width = np.int64(0), posts.shape[1]
     for kind in range(CLASSES - 1, -1, -1):
         for cy in range(max(row - 1, 0), min(row + 1, side - 1) + 1):
             base = start + SPAN_ROWS + (((np.int64(kind) << level) + cy) << level)
             for cell in range(base + max(column - 1, 0), base + min(column + 1, side - 1) + 1):
                 if cells[cell, LENGTH] > 0:
-                    prefetch_ring(cell, _ASKED, cells, posts)
+                    # As `prefetch_ring`: an array that is passed on has its references counted.
+                    first = (np.int64(cells[cell, RING]) + cells[cell, FRONT]) * width
+                    for line in range(first, first + min(np.int64(cells[cell, LENGTH]), _ASKED) * width, 16):
+                        prefetch(posts, line)
                     chosen[count] = cell
                     count += 1
         ends[kind] = count

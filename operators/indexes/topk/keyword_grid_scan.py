@@ -13,17 +13,21 @@ from operators.indexes.topk.keyword_grid_kernels import (
     FRONT,
     GLOBE,
     HEADER,
+    KINDS,
     LENGTH,
+    LENGTH_BITS,
     POSITION,
     RING,
     ROOM,
     SIGNATURE,
     SLACK,
     WEIGHT,
+    kind_of,
+    length_of,
 )  # fmt: skip
 from streams.kernel import kernel
 
-__all__ = ["ENOUGH", "FOUND", "LEAST", "LEFT", "MOST", "OUTCOME_SIZE", "SEEN", "TOP", "limit_of", "scan", "text_of"]
+__all__ = ["ENOUGH", "FOUND", "LEAST", "LEFT", "MOST", "OUTCOME_SIZE", "SEEN", "TOP", "scan", "text_of"]
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -33,6 +37,8 @@ Singles = NDArray[np.float32]
 
 #: A request as a tuple of numbers: x, y, alpha, bound, ratio, first, stop; and the factors of a bound, see `scan`. Arrays go
 #: from function to function one by one: a tuple of them costs a count of references for each whenever it is taken apart.
+#: What is found is listed in `best` (scores) and `best_at` (positions), best first; the last place of `best` is the score that
+#: a message must come up to in order to be wanted.
 One = Any
 Factors = Any
 
@@ -43,16 +49,6 @@ ENOUGH = 64
 #: something was left out; of all searches, postings looked at, messages written.
 LEAST, MOST, FOUND, LEFT, SEEN, TOP = range(6)
 OUTCOME_SIZE = 6
-
-
-@kernel
-def limit_of(bound: Any, ratio: Any, best: Floats, outcome: Ints) -> Any:
-    """Return the score that a message must come up to in order to be wanted."""
-    if outcome[FOUND] < outcome[LEAST]:
-        return -np.inf
-    last = best[outcome[LEAST] - 1]
-    limit = min(last, ratio * last if ratio != 0.0 else bound)
-    return max(limit, best[outcome[MOST] - 1]) if outcome[FOUND] == outcome[MOST] else limit
 
 
 @kernel
@@ -70,13 +66,13 @@ def _distance(x: Any, y: Any, at_x: Any, at_y: Any, globe: Any) -> Any:
 @kernel
 def text_of(at: Int, weights: Floats, bits: Any, place: Slots, log: Floats, numbers: Ints, parts: Slots) -> Any:
     """Return the cosine of a message, and the last word that it shares, -1 for none."""
-    mask = log.shape[0] - 1
-    length = numbers[(at + 3) & mask]
-    base, behind = 2 * (at + HEADER), at + HEADER + ((length + 1) >> 1)
-    total, last = 0.0, np.int64(-1)
+    mask = np.uint64(log.shape[0] - 1)
+    length = np.uint64(length_of(numbers[np.uint64(at + 3) & mask]))
+    base, behind = np.uint64(2 * (at + HEADER)), np.uint64(at + HEADER) + ((length + np.uint64(1)) >> np.uint64(1))
+    total, last, both = 0.0, np.int64(-1), np.uint64(2) * mask + np.uint64(1)
     for j in range(length):
-        word = np.int64(parts[(base + j) & (2 * mask + 1)])
-        if (bits >> np.uint64(word & 63)) & np.uint64(1) != 0 and place[word] >= 0:
+        word = np.int64(parts[(base + j) & both])
+        if kind_of(word) & bits != 0 and place[word] >= 0:
             total += log[(behind + j) & mask] * weights[place[word]]
             last = word
     return total, last
@@ -84,37 +80,69 @@ def text_of(at: Int, weights: Floats, bits: Any, place: Slots, log: Floats, numb
 
 @kernel
 def _verify(
-    word: Int, count: Int, one: One, weights: Floats, bits: Any, place: Slots, frame: Floats, log: Floats,
-    numbers: Ints, parts: Slots, best: Floats, best_at: Ints, candidates: Slots, outcome: Ints,
+    word: Int, count: Int, one: One, factors: Factors, weights: Floats, bits: Any, place: Slots, frame: Floats,
+    log: Floats, numbers: Ints, parts: Slots, best: Floats, best_at: Ints, candidates: Slots, outcome: Ints,
 ) -> None:  # fmt: skip
-    """Score candidates, and list those that are wanted, best first; each counts through the last word that it shares."""
+    """Score candidates, and list those that are wanted, best first; each counts through the last word that it shares.
+
+    Most have one word in common with the subscription, and their kinds tell so. All is written out here, because an array that
+    is passed on to another function has its references counted, for each candidate.
+    """
     x, y, alpha, bound, ratio, first, stop = one
-    mask = log.shape[0] - 1
+    mask, own, others = np.uint64(log.shape[0] - 1), factors[4], factors[5]
+    both, lengths = np.uint64(2) * mask + np.uint64(1), np.uint64((1 << LENGTH_BITS) - 1)
+    least, most, found = outcome[LEAST], outcome[MOST], outcome[FOUND]
+    limit, left = best[best.shape[0] - 1], False
     for c in range(count):
         at = np.int64(candidates[c])
-        seq = numbers[(at + 2) & mask]
-        total, last = text_of(at, weights, bits, place, log, numbers, parts)
-        if last != word or seq < first or seq >= stop:
+        seq = numbers[np.uint64(at + 2) & mask]
+        if seq < first or seq >= stop:
             continue
-        far = _distance(log[at & mask], log[(at + 1) & mask], x, y, frame[GLOBE])
+        shape = np.uint64(numbers[np.uint64(at + 3) & mask])
+        length, base = shape & lengths, np.uint64(2 * (at + HEADER))
+        behind = np.uint64(at + HEADER) + ((length + np.uint64(1)) >> np.uint64(1))
+        if (shape >> np.uint64(LENGTH_BITS)) & others == 0:
+            which = np.uint64(0)
+            for j in range(length):  # without branches
+                which += j * np.uint64(parts[(base + j) & both] == word)
+            total = log[(behind + which) & mask] * own
+        else:
+            total, last = 0.0, np.int64(-1)
+            for j in range(length):
+                shared = np.int64(parts[(base + j) & both])
+                if (bits >> np.uint64(shared % KINDS)) & np.uint64(1) != 0 and place[shared] >= 0:
+                    total += log[(behind + j) & mask] * weights[place[shared]]
+                    last = shared
+            if last != word:
+                continue
+        far = _distance(log[np.uint64(at) & mask], log[np.uint64(at + 1) & mask], x, y, frame[GLOBE])
         value = alpha * (1.0 - far / frame[FAR]) + (1.0 - alpha) * total
-        if value < limit_of(bound, ratio, best, outcome):
-            outcome[LEFT] = 1
+        if value < limit:
+            left = True
             continue
-        rank = outcome[FOUND]
-        if rank == outcome[MOST]:
-            outcome[LEFT] = 1
+        rank = found
+        if found == most:
+            left = True
             rank -= 1
-            if value == best[rank] and seq < numbers[(best_at[rank] + 2) & mask]:
+            if value == best[rank] and seq < numbers[np.uint64(best_at[rank] + 2) & mask]:
                 continue
         else:
-            outcome[FOUND] += 1
+            found += 1
         while rank > 0 and (
-            best[rank - 1] < value or (best[rank - 1] == value and numbers[(best_at[rank - 1] + 2) & mask] < seq)
+            best[rank - 1] < value
+            or (best[rank - 1] == value and numbers[np.uint64(best_at[rank - 1] + 2) & mask] < seq)
         ):
             best[rank], best_at[rank] = best[rank - 1], best_at[rank - 1]
             rank -= 1
         best[rank], best_at[rank] = value, at
+        if found >= least:
+            last_wanted = best[least - 1]
+            limit = min(last_wanted, ratio * last_wanted if ratio != 0.0 else bound)
+            if found == most:
+                limit = max(limit, best[most - 1])
+    outcome[FOUND], best[best.shape[0] - 1] = found, limit
+    if left:
+        outcome[LEFT] = 1
 
 
 @kernel
@@ -126,15 +154,15 @@ def scan(
     """Look at the rings of chosen cells, and list what is wanted.
 
     `factors` are the subscription's part of the bound: (1 - alpha) times the weight of the word and the norm below it, the
-    signature of what is below, alpha squared.
+    signature of what is below, alpha squared; then the weight of the word, and the kinds of all other words.
     """
-    weight, below, signature, square = factors
+    weight, below, signature, square, _, _ = factors
     dims, mask, found = here.shape[0], log.shape[0] - 1, np.int64(0)
     # Unsigned, so that nothing is counted from the end: that costs as much as the test itself.
     of_weight, of_below = np.uint64(dims + WEIGHT), np.uint64(dims + BELOW)
     of_signature, of_position = np.uint64(dims + SIGNATURE), np.uint64(dims + POSITION)
     at_x, at_y, at_z = here[0], here[1], here[dims - 1]
-    spare = np.float32(one[2] - limit_of(one[3], one[4], best, outcome) + frame[SLACK])
+    spare = np.float32(one[2] - best[best.shape[0] - 1] + frame[SLACK])
     for c in range(begin, end):
         cell = np.int64(chosen[c])
         ring, front, length = np.int64(cells[cell, RING]), np.int64(cells[cell, FRONT]), np.int64(cells[cell, LENGTH])
@@ -158,10 +186,26 @@ def scan(
             found += 1
             if found == ENOUGH:
                 _verify(
-                    word, found, one, weights, bits, place, frame, log, numbers, parts, best, best_at, candidates,
+                    word, found, one, factors, weights, bits, place, frame, log, numbers, parts, best, best_at, candidates,
                     outcome,
                 )  # fmt: skip
                 found = np.int64(0)
-                spare = np.float32(one[2] - limit_of(one[3], one[4], best, outcome) + frame[SLACK])
+                spare = np.float32(one[2] - best[best.shape[0] - 1] + frame[SLACK])
     if found > 0:
-        _verify(word, found, one, weights, bits, place, frame, log, numbers, parts, best, best_at, candidates, outcome)
+        _verify(
+            word,
+            found,
+            one,
+            factors,
+            weights,
+            bits,
+            place,
+            frame,
+            log,
+            numbers,
+            parts,
+            best,
+            best_at,
+            candidates,
+            outcome,
+        )

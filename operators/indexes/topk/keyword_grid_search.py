@@ -26,8 +26,9 @@ from operators.indexes.topk.keyword_grid_kernels import (
     START,
     UP,
     bit_of,
+    kind_of,
 )  # fmt: skip
-from operators.indexes.topk.keyword_grid_scan import FOUND, LEAST, LEFT, MOST, TOP, limit_of, scan, text_of
+from operators.indexes.topk.keyword_grid_scan import FOUND, LEAST, LEFT, MOST, TOP, scan, text_of
 from streams.kernel import kernel
 
 __all__ = ["search", "texts"]
@@ -54,7 +55,7 @@ def _grid(
     """Look at the cells of a word, class by class from the largest norms: first those around, in the second turn the rest."""
     start, level = np.int64(directory[word, START]), np.int64(directory[word, LEVEL])
     step = norm * references[word, REFERENCE] / np.float32(BELOW_REFERENCE) * np.float32(1.00001)
-    largest, spare = norm * np.float32(1.00001), one[2] - limit_of(one[3], one[4], best, outcome) + frame[SLACK]
+    largest, spare = norm * np.float32(1.00001), one[2] - best[best.shape[0] - 1] + frame[SLACK]
     for kind in range(CLASSES):
         reaches[kind] = (largest if kind == CLASSES - 1 else min(largest, np.float32(kind + 1) * step)) + spare
     if turn == 0:
@@ -63,7 +64,7 @@ def _grid(
         cells_beyond(start, level, reaches, one, frame, cells, spans, posts, chosen, ends, outcome)
     begin = np.int64(0)
     for kind in range(CLASSES - 1, -1, -1):
-        gained = one[2] - limit_of(one[3], one[4], best, outcome) + frame[SLACK] - spare
+        gained = one[2] - best[best.shape[0] - 1] + frame[SLACK] - spare
         if reaches[kind] + gained < 0:
             outcome[LEFT] = 1
             return
@@ -89,14 +90,16 @@ def _pursue(
             word = np.int64(words[j])
             if word < 0 or (turn == 1 and directory[word, LEVEL] == 0):
                 continue
-            squares, signature = 0.0, np.int32(0)
-            for i in range(j):
-                if words[i] >= 0:
-                    squares += weights[i] * weights[i]
-                    signature |= bit_of(np.int64(words[i]))
+            squares, signature, others = 0.0, np.int32(0), np.uint64(0)
+            for i in range(words.shape[0]):
+                if words[i] >= 0 and i != j:
+                    others |= kind_of(words[i])
+                    if i < j:
+                        squares += weights[i] * weights[i]
+                        signature |= bit_of(np.int64(words[i]))
             factors = (
                 share * np.float32(weights[j]) * UP, share * np.float32(np.sqrt(squares)) * UP, signature,
-                np.float32(one[2] * one[2]),
+                np.float32(one[2] * one[2]), weights[j], others,
             )  # fmt: skip
             if directory[word, LEVEL] == 0:
                 chosen[0] = directory[word, START]
@@ -131,12 +134,12 @@ def _listed(one: One, best: Floats, outcome: Ints) -> Any:
 
 @kernel
 def _mark(words: Slots, place: Slots, mark: bool) -> Any:
-    """Write, or take away, the place of each word among the subscription's; return the bits of the words."""
+    """Write, or take away, the place of each word among the subscription's; return the kinds of the words."""
     bits = np.uint64(0)
     for j in range(words.shape[0]):
         if words[j] >= 0:
             place[words[j]] = j if mark else -1
-            bits |= np.uint64(1) << np.uint64(words[j] & 63)
+            bits |= kind_of(words[j])
     return bits
 
 
@@ -189,6 +192,7 @@ def search(
         outcome[LEAST] = min(np.int64(least[r]), held + 1)
         outcome[MOST] = min(np.int64(most[r]), held + 1)
         outcome[FOUND] = outcome[LEFT] = 0
+        best[best.shape[0] - 1] = -np.inf
         if outcome[TOP] + min(outcome[MOST], held) > out_at.shape[0]:
             return np.int64(r)
         one = (x[r], y[r], alpha[r], bound[r], ratio[r], first[r], stop[r])

@@ -249,7 +249,7 @@ class KeywordGrids:
         longest = int(most.max(initial=1))
         outcome = np.zeros(OUTCOME_SIZE, np.int64)
         candidates, chosen = np.empty(ENOUGH, np.int32), np.empty(held + 9 * kernels.CLASSES, np.int32)
-        work = np.empty(longest), np.empty(longest, np.int64), candidates, chosen, outcome
+        work = np.empty(longest + 1), np.empty(longest, np.int64), candidates, chosen, outcome
         here, off, floor = self._coordinates(requests.x, requests.y), np.zeros(count + 1, np.int64), np.empty(count)
         room = int(np.minimum(most, 256).sum(dtype=np.int64)) + longest
         score_of, seq, at = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64)
