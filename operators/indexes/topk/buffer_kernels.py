@@ -151,8 +151,8 @@ def _enter(
             start, ahead = np.int64(heads[slots[i + _AHEAD], START]), np.int64(heads[slots[i + _AHEAD], LENGTH])
             for e in range(start, start + ahead + 7, 8):
                 prefetch(score, e)
-            prefetch(seq, start)
-            prefetch(seq, start + ahead)
+            for e in range(start, start + ahead + 15, 16):
+                prefetch(seq, e)
         slot, value, number = np.int64(slots[i]), scores[i], numbers[i] - state[BASE]
         if number < first or value < theta[slot] or (value == theta[slot] and number < heads[slot, CUT]):
             continue
@@ -170,9 +170,11 @@ def _enter(
             place += 1
         if place > 0 and seq[base + place - 1] == number and score[base + place - 1] == value:
             continue
-        for e in range(base + length, base + place, -1):
-            score[e] = score[e - 1]
-            seq[e] = seq[e - 1]
+        behind, before = np.uint64(base + length), np.uint64(base + place)
+        while behind > before:  # unsigned: nothing is counted from the end, which would cost as much as the move
+            score[behind] = score[behind - np.uint64(1)]
+            seq[behind] = seq[behind - np.uint64(1)]
+            behind -= np.uint64(1)
         score[base + place] = value
         seq[base + place] = number
         length += 1
@@ -236,8 +238,8 @@ def _expire(
             start, ahead = np.int64(heads[changed[i + _AHEAD], START]), np.int64(heads[changed[i + _AHEAD], LENGTH])
             for e in range(start, start + ahead + 7, 8):
                 prefetch(score, e)
-            prefetch(seq, start)
-            prefetch(seq, start + ahead)
+            for e in range(start, start + ahead + 15, 16):
+                prefetch(seq, e)
         slot = np.int64(changed[i])
         gone = _shed(slot, first, heads, score, seq)
         length = np.int64(heads[slot, LENGTH])
