@@ -37,7 +37,7 @@ from operators.indexes.topk.ball_kernels import (
 )
 from streams.kernel import kernel
 
-__all__ = ["MOST_RUNS", "TOGETHER", "curve", "parted", "probes", "scan"]
+__all__ = ["MOST_RUNS", "TOGETHER", "curve", "parted", "parted_hits", "probes", "scan"]
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -58,6 +58,11 @@ _ASKED, _STEP, _SHARE = 32, np.float32(0.05), np.float32(0.8)
 _SMALLER, _LARGER = np.float32(0.75), np.float32(1.33)
 _UP = np.float32(1.000001)
 _WHICH_BITS = 32
+
+#: Places in `tally`: candidates in `out`; balls tested; where to go on in a lot, a run and a ball of it; owners in `looked`,
+#: one in how many tests is in it, and the next that will be.
+COUNT, TESTED, RUN, BALL, LOOKED, EVERY, NEXT = range(7)
+TALLY_SIZE = 7
 
 
 @kernel
@@ -123,13 +128,30 @@ def _norm_seen(word: Int, norm: Any, words: Slots, marks: Singles, due: Slots, s
 
 
 @kernel
+def _look(begin: Int, end: Int, whose: Slots, looked: Slots, tally: Ints) -> None:
+    """Note the owners of some of the balls that are tested next; where there is no room, every other one is enough."""
+    while tally[NEXT] < tally[TESTED] + end - begin:
+        owner = np.int64(whose[begin + tally[NEXT] - tally[TESTED]])
+        tally[NEXT] += tally[EVERY]
+        if owner < 0:
+            continue
+        if tally[LOOKED] == looked.shape[0]:
+            tally[LOOKED] //= 2
+            tally[EVERY] *= 2
+            for i in range(tally[LOOKED]):
+                looked[i] = looked[2 * i]
+        looked[tally[LOOKED]] = owner >> 3
+        tally[LOOKED] += 1
+
+
+@kernel
 def scan(
     keys: Ints, first: Int, row: Slots, weight: Singles, norm: Singles, sign: Slots, spots: Singles, pool: Any, due: Slots,
-    runs: Ints, out: Ints, tally: Ints,
+    runs: Ints, out: Ints, looked: Slots, tally: Ints,
 ) -> Int:  # fmt: skip
     """Write candidates (slot above, probe below) of probes from `first` on, until `out` is full; return where to go on.
 
-    `tally` is the number of candidates, of balls tested, and where to go on in that lot: a run, and a ball of it.
+    `looked` takes the slots of some of the balls that are tested, evenly drawn.
     """
     balls, owners, words, marks, starts, lifts, _, _, state = pool
     zero, one, tiny = np.float32(0.0), np.float32(1.0), np.float32(1e-6)
@@ -203,24 +225,26 @@ def scan(
                     prefetch(signs, p)
                 runs[kept, 0], runs[kept, 1], runs[kept, 2] = begin, end, probe
                 kept += 1
-        for r in range(tally[2], kept):
+        for r in range(tally[RUN], kept):
             probe = runs[r, 2]
             u, v = spots[row[probe], 0], spots[row[probe], 1]
-            for p in range(max(runs[r, 0], tally[3]), runs[r, 1], _PIECE):
+            for p in range(max(runs[r, 0], tally[BALL]), runs[r, 1], _PIECE):
                 if count + _PIECE > out.shape[0]:
-                    tally[0], tally[2], tally[3] = count, r, p
+                    tally[COUNT], tally[RUN], tally[BALL] = count, r, p
                     return base
                 end = min(p + _PIECE, runs[r, 1])
-                tally[1] += end - p
+                if tally[NEXT] < tally[TESTED] + end - p:
+                    _look(p, end, whose, looked, tally)
+                tally[TESTED] += end - p
                 _test(us[p:end], vs[p:end], owns[p:end], rests[p:end], begins[p:end], signs[p:end], u, v, weight[probe],
                       norm[probe], sign[probe], tested)  # fmt: skip
                 for q in range(end - p):
                     if tested[q] >= zero:
                         out[count] = (np.int64(whose[p + q] >> 3) << 32) | probe
                         count += 1
-            tally[3] = 0
-        tally[2] = 0
-    tally[0] = count
+            tally[BALL] = 0
+        tally[RUN] = 0
+    tally[COUNT] = count
     return total
 
 
@@ -236,4 +260,21 @@ def parted(candidates: Ints, shift: Int, ends: Ints, out: Ints) -> None:
     for i in range(candidates.shape[0]):
         b = candidates[i] >> shift
         out[ends[b]] = candidates[i]
+        ends[b] += 1
+
+
+@kernel
+def parted_hits(
+    row: Slots, slot: Slots, score: Floats, shift: Int, ends: Ints, out_row: Slots, out_slot: Slots, out_score: Floats
+) -> None:
+    """Sort hits by ranges of slots: whoever has buffers for them goes through these once."""
+    for b in range(ends.shape[0]):
+        ends[b] = 0
+    for i in range(slot.shape[0]):
+        ends[(slot[i] >> shift) + 1] += 1
+    for b in range(1, ends.shape[0]):
+        ends[b] += ends[b - 1]
+    for i in range(slot.shape[0]):
+        b = slot[i] >> shift
+        out_row[ends[b]], out_slot[ends[b]], out_score[ends[b]] = row[i], slot[i], score[i]
         ends[b] += 1

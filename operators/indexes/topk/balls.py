@@ -45,7 +45,9 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
 #: Candidates that are verified together.
-CANDIDATES = 1 << 18
+CANDIDATES = 1 << 16
+#: Of the balls that a call has tested, so many are named at most.
+LOOKED = 1 << 13
 #: Candidates are sorted into so many ranges of slots.
 RANGES = 2048
 #: Balls that are laid out anew after a probe, at most, beyond the first keyword.
@@ -206,24 +208,36 @@ class Balls:
         if room > len(self._candidates):
             self._candidates, self._sorted = np.empty(room, np.int64), np.empty(room, np.int64)
         runs = np.empty((ball_probe.TOGETHER * ball_probe.MOST_RUNS, 3), np.int64)
-        found, first, tally = [], 0, np.zeros(4, np.int64)
+        found, first, tally = [], 0, np.zeros(ball_probe.TALLY_SIZE, np.int64)
+        looked, tally[ball_probe.EVERY] = np.empty(LOOKED, np.int32), 1
         while first < total:
             first = int(ball_probe.scan(
-                keys, first, row, weight, norm, sign, spots, self._pool, self._due, runs, self._candidates, tally
+                keys, first, row, weight, norm, sign, spots, self._pool, self._due, runs, self._candidates, looked, tally
             ))  # fmt: skip
-            if tally[0]:
-                found.append(self._verify(int(tally[0]), (row, word, exact), known))
+            if tally[ball_probe.COUNT]:
+                found.append(self._verify(int(tally[ball_probe.COUNT]), (row, word, exact), known))
         self._refresh()
-        hits = joined_hits(found)
-        return Hits(hits.row, hits.slot, hits.score, int(tally[1]))
+        columns = self._parted(joined_hits(found)) if len(found) > 1 else _columns(joined_hits(found))
+        return Hits(*columns, int(tally[ball_probe.TESTED]), looked[: tally[ball_probe.LOOKED]].copy())
 
     def _verify(self, count: int, probes: tuple[Slots, Slots, Floats], known: KnownMessages) -> Hits:
-        shift = PROBE_BITS
-        while self._table.roster.top >> (shift - PROBE_BITS) > RANGES:
-            shift += 1
         sorted_ones = self._sorted[:count]
-        ball_probe.parted(self._candidates[:count], shift, self._ends, sorted_ones)
+        ball_probe.parted(self._candidates[:count], PROBE_BITS + self._shift(), self._ends, sorted_ones)
         return self._verifier.hits(sorted_ones, known, probes)
+
+    def _shift(self) -> int:
+        """Return what slots are shifted by to be ranges of them."""
+        return (self._table.roster.top // RANGES).bit_length()
+
+    def _parted(self, hits: Hits) -> tuple[Slots, Slots, Floats]:
+        """Return hits by ranges of slots."""
+        out = np.empty_like(hits.row), np.empty_like(hits.slot), np.empty_like(hits.score)
+        ball_probe.parted_hits(*_columns(hits), self._shift(), self._ends, *out)
+        return out
+
+
+def _columns(hits: Hits) -> tuple[Slots, Slots, Floats]:
+    return hits.row, hits.slot, hits.score
 
 
 def _scratch(room: int) -> tuple[Any, ...]:

@@ -131,7 +131,7 @@ class Ciq:
             ))  # fmt: skip
             found.append(self._verifier.hits(out[: tally[0]], known))
         hits = joined_hits(found)
-        return Hits(hits.row, hits.slot, hits.score, found[0].examined + int(tally[1]))
+        return Hits(hits.row, hits.slot, hits.score, found[0].examined + int(tally[1]), hits.looked)
 
     def _probe_fresh(self, known: KnownMessages) -> Hits:
         """Verify what is not posted yet with every message."""

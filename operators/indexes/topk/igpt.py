@@ -183,7 +183,7 @@ class Igpt:
         tally = np.zeros(2, np.int64)
         lots = self._candidates(known, spots, sums, mosts, tally)
         hits = joined_hits([self._verifier.hits(lot, known) for lot in lots])
-        return Hits(hits.row, hits.slot, hits.score, int(tally[1]))
+        return Hits(hits.row, hits.slot, hits.score, int(tally[1]), hits.looked)
 
     def _candidates(
         self, known: KnownMessages, spots: Floats, sums: Floats, mosts: Floats, tally: Ints

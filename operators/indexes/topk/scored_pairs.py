@@ -26,6 +26,8 @@ Slots = NDArray[np.int32]
 PROBE_BITS = 32
 _PROBE = (1 << PROBE_BITS) - 1
 _AHEAD = 16
+#: One in so many candidates is named among those that were looked at.
+LOOKED = 8
 #: Words are told apart by their remainder, at first: a bit each, in so many words of 64 bits.
 KINDS, _WORDS = 256, 4
 #: Columns of a probe as the verifier has it, two of them in the int32 view: the place and the word's weight; message and word.
@@ -211,12 +213,13 @@ class Verifier:
             self._row, self._slots, self._value,
         )  # fmt: skip
         row, slots, value = self._row[:hits], self._slots[:hits], self._value[:hits]
+        looked = (candidates[::LOOKED] >> PROBE_BITS).astype(np.int32)
         if euclidean:
-            return Hits(row.copy(), slots.copy(), value.copy(), count)
+            return Hits(row.copy(), slots.copy(), value.copy(), count, looked)
         # A kernel's sine may differ in the last bit from that of the definition, so distances are computed out here.
         lines = table.lines[slots]
         far = distance(messages.x[row], messages.y[row], lines[:, X], lines[:, Y], table.metric)
         alpha = lines[:, ALPHA]
         value = alpha * (1.0 - far / table.max_distance) + (1.0 - alpha) * value
         enough = value >= lines[:, THETA]
-        return Hits(row[enough], slots[enough], value[enough], count)
+        return Hits(row[enough], slots[enough], value[enough], count, looked)

@@ -35,8 +35,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
-#: So many hits that came last are remembered, to tell which subscriptions cost work.
-KEPT_HITS = 1 << 14
+#: So many candidates of late are remembered, to tell which subscriptions cost work.
+KEPT = 1 << 14
 
 
 class ScoredSubscriptions(StandingQueries):
@@ -171,23 +171,23 @@ class ScoredSubscriptions(StandingQueries):
             awake = table.traits[found.slot] & ASLEEP == 0
             keep = awake if keep is None else keep & awake
         if keep is not None:
-            found = Hits(found.row[keep], found.slot[keep], found.score[keep], found.examined)
+            found = Hits(found.row[keep], found.slot[keep], found.score[keep], found.examined, found.looked)
         self._note(len(messages), found)
         return found
 
     def _note(self, messages: int, found: Hits) -> None:
         cost = self._cost
         self._cost = Cost(cost.objects + messages, cost.candidates + found.examined, cost.matches + len(found.slot))
-        self._recent.append(found.slot[-KEPT_HITS:])
-        while sum(map(len, self._recent[1:])) >= KEPT_HITS:
+        self._recent.append(found.looked[:: 1 + len(found.looked) // KEPT])
+        while sum(map(len, self._recent[1:])) >= KEPT:
             self._recent = self._recent[1:]
 
     def _remember(self) -> None:
-        """Note whose the hits that came last were, before slots change hands."""
+        """Note whose the candidates of late were, before slots change hands."""
         slots = np.concatenate([np.empty(0, np.int32), *self._recent])
         self._recent = []
         if len(slots):
-            self._remembered = np.concatenate([self._remembered, self._table.roster.numbers_of(slots)])[-KEPT_HITS:]
+            self._remembered = np.concatenate([self._remembered, self._table.roster.numbers_of(slots)])[-KEPT:]
 
     # --- work --------------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class ScoredSubscriptions(StandingQueries):
         self._cost = Cost()
 
     def weights(self) -> tuple[Ints, Floats]:
-        """Return which subscriptions the hits that came last were of, and how often each."""
+        """Return which subscriptions were looked at of late, and how often each."""
         self._remember()
         numbers, counts = np.unique(self._remembered, return_counts=True)
         held = self.holds(numbers)

@@ -51,13 +51,16 @@ def messages_of(objects: ObjectBatch, vocabulary: Vocabulary) -> Messages:
 class Hits:
     """Pairs of a message (its row) and a subscription (its slot) that share a keyword, with score >= theta; each pair once.
 
-    `examined` counts the candidates that were looked at: the work done.
+    Attributes:
+        examined: how many candidates were looked at: the work done.
+        looked: the slots of some of these candidates, evenly drawn: whose the work was.
     """
 
     row: Slots
     slot: Slots
     score: Floats
     examined: int
+    looked: Slots
 
 
 def joined_hits(parts: Sequence[Hits]) -> Hits:
@@ -70,6 +73,7 @@ def joined_hits(parts: Sequence[Hits]) -> Hits:
         slot=np.concatenate([none, *(part.slot for part in parts)]),
         score=np.concatenate([np.empty(0), *(part.score for part in parts)]),
         examined=sum(part.examined for part in parts),
+        looked=np.concatenate([none, *(part.looked for part in parts)]),
     )
 
 
