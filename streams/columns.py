@@ -133,8 +133,9 @@ def union_of(*parts: NDArray[np.integer]) -> NDArray[Any]:
         return distinct(np.concatenate(filled))
     if len(filled) == 1:
         return filled[0]
-    ordered = np.sort(np.concatenate(filled), kind="stable")
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    ordered: NDArray[Any] = np.sort(np.concatenate(filled), kind="stable")
+    new: NDArray[Any] = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return new
 
 
 def without(values: NDArray[np.integer], others: NDArray[np.integer]) -> NDArray[Any]:
