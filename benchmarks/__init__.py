@@ -24,6 +24,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.dskype",
         "DSkype's distribution mechanisms: throughput, communication, replication, hotspots",
     ),
+    "dynamic": (
+        "benchmarks.dynamic",
+        "the k best among objects that move and change: ours sustained, next to the paper's methods, updates/s, bytes",
+    ),
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
     "knn-index": (
         "benchmarks.knn_index",

@@ -145,7 +145,7 @@ def measure(parts: Parts, setting: Setting) -> Measured:
         searches=(index.refiller.searches - searches) / done,
         changed=changed / done,
         finder_bytes=index.queries.nbytes / setting.queries,
-        refiller_bytes=index.refiller.nbytes / setting.queries,
+        refiller_bytes=getattr(index.refiller, "query_bytes", index.refiller.nbytes) / setting.queries,
         n=int(getattr(index.refiller, "n", 0)),
         lists=lists or (),
     )
