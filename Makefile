@@ -9,12 +9,17 @@ define TESTS
 	$(BIN)/python -m pytest -m '(ray or spark) and not nemesis'
 endef
 
-.PHONY: run test check nemesis simulate fuzz clean
+.PHONY: help run test check nemesis simulate fuzz clean
+.DEFAULT_GOAL := help
+
+help: ## what there is to make
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 $(STAMP): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	@echo 'installing into $(VENV), once: Ray, Spark and what they need are large; a minute or two'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,java]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray,spark,dev,java]'
 	touch $(STAMP)
 
 run: $(STAMP) ## the main job: real data, thousands of standing questions, on the embedded runtime
@@ -42,5 +47,5 @@ fuzz: $(STAMP) ## everything that takes bytes from outside, so many seconds each
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	$(BIN)/python tests/fuzz.py --seconds $(SECONDS)
 
-clean:
+clean: ## remove what make has made
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

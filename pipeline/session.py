@@ -57,9 +57,14 @@ def spark_session(master: str = DEFAULT_MASTER, settings: Mapping[str, str] | No
         settings: further Spark settings, by their own names; they win over ours.
 
     Raises:
-        RunError: no Java, or Spark does not start (an unknown master, a port in use).
+        RunError: no Spark, no Java, or Spark does not start (an unknown master, a port in use).
     """
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark":
+            raise
+        raise RunError("Spark is not installed; add it with: pip install 'waterspout[spark]'") from None
 
     running = SparkSession.getActiveSession()
     if running is not None:

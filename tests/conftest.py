@@ -25,7 +25,7 @@ def ray_cluster():
 @pytest.fixture
 def waterspout(monkeypatch, capsys):
     """Run the command in this process; return exit code, standard output and standard error."""
-    from topology.cli import main
+    from waterspout.command_line import main
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["waterspout", *map(str, arguments)])

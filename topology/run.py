@@ -119,9 +119,7 @@ def run(
 
     made: Runtime
     if on_ray:
-        from topology.ray_runtime import RayRuntime  # Ray takes seconds to import; the embedded runtime never needs it
-
-        made = RayRuntime(
+        made = _ray_runtime()(
             wiring,
             address=address or topology.settings.address,
             on_report=record.report,
@@ -146,6 +144,18 @@ def run(
     del resumption  # what tasks take over need not be kept twice for as long as they run
     _run_saving(made, checkpoints)
     return Outcome(record.tally.summary(), record.collected)
+
+
+def _ray_runtime() -> Any:
+    """Import the runtime on Ray: that takes seconds, and the embedded one never needs it."""
+    try:
+        from topology.ray_runtime import RayRuntime
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        missing = "'ray' needs Ray, which is not installed; add it with: pip install 'waterspout[ray]'"
+        raise DeclarationError(missing, ("topology", "runtime")) from None
+    return RayRuntime
 
 
 def _on(topology: Topology, runtime: str) -> Topology:

@@ -12,7 +12,6 @@
 Nothing here needs pytest. A failing assertion says what a person needs: the first differences, or who did what and when.
 """
 
-import json
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,25 +24,21 @@ from streams.batches import Batch
 from streams.comparison import compare, explain
 from streams.errors import DeclarationError
 from streams.timestamps import TIME_EXPECTED, read_time
-from topology.amendments import source_of, with_source
-from topology.builder import TopologyBuilder
+from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.disturbances import Disturbance, with_disturbances
+from topology.given import Given, Source, declared, with_sources
 from topology.input_files import read_input
 from topology.load_history import LoadHistory, Place
 from topology.run import run
-from topology.toml import load_topology
 from topology.validation import make_operator, validate
 from topology.verification import listening, oracle_of, verify_lines
 
 __all__ = ["LoadHistory", "Trial", "run_for_test"]
 
-Record = Mapping[str, Any]
-Source = str | Path | Sequence[Record]
-
 
 def run_for_test(
-    topology: str | Path | Topology | TopologyBuilder,
+    topology: Given,
     *,
     inject: Sequence[Disturbance] = (),
     settings: Sequence[str] = (),
@@ -58,40 +53,19 @@ def run_for_test(
     Args:
         topology: a TOML file, a topology, or a builder.
         inject: hotspots and faults beside those that the topology declares: the keys of an ``[[inject]]`` table each.
-        settings: overrides for a TOML file, such as ``bolt.evaluator.parallelism=8``.
+        settings: overrides such as ``bolt.evaluator.parallelism=8``.
         objects: what to read instead of the declared objects: a file, or records as a JSONL file has them.
         queries: the same for query operations.
         runtime: ``local`` or ``ray``; as declared where it is not given.
         seed: the order in which the local runtime serves its tasks; the topology's own seed where it is not given.
         delays: on the local runtime, messages overtake each other as on a network.
     """
-    declared = _declared(topology, settings, check=objects is None and queries is None)
+    wanted = declared(topology, settings, check=objects is None and queries is None)
     folder = tempfile.TemporaryDirectory(prefix="waterspout-")
-    for pace, source in (("leads", objects), ("follows", queries)):
-        if source is not None:
-            declared = with_source(declared, pace, _file(source, Path(folder.name) / f"{pace}.jsonl"))
-    declared = with_disturbances(declared, inject)
-    validate(declared)
-    outcome = run(listening(declared), runtime=runtime, scheduler_seed=seed, delays=delays)
-    return Trial(declared, outcome.summary, outcome.collected, folder)
-
-
-def _declared(given: str | Path | Topology | TopologyBuilder, settings: Sequence[str], *, check: bool) -> Topology:
-    if isinstance(given, str | Path):
-        return load_topology(Path(given), settings, check=check)
-    if settings:
-        raise DeclarationError(
-            f"settings = {list(settings)} override the keys of a TOML file, but a {type(given).__name__} was given; "
-            "declare it so in the first place"
-        )
-    return given.build() if isinstance(given, TopologyBuilder) else given
-
-
-def _file(source: Source, path: Path) -> Path:
-    if isinstance(source, str | Path):
-        return Path(source)
-    path.write_text("".join(json.dumps(record) + "\n" for record in source), "utf-8")
-    return path
+    wanted = with_disturbances(with_sources(wanted, Path(folder.name), objects, queries), inject)
+    validate(wanted)
+    outcome = run(listening(wanted), runtime=runtime, scheduler_seed=seed, delays=delays)
+    return Trial(wanted, outcome.summary, outcome.collected, folder)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

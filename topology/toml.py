@@ -25,6 +25,7 @@ __all__ = [
     "load_topology",
     "naming_file",
     "parse_topology",
+    "with_settings",
 ]
 
 TABLES = ("topology", "spout", "bolt", "inject")
@@ -110,6 +111,16 @@ def naming_file(path: Path) -> Iterator[None]:
             raise
         places = Places(layers_of(topology_text(path), str(path), path.parent))
         raise DeclarationError(_all_located(problems, places, str(path))) from None
+
+
+def with_settings(topology: Topology, settings: Sequence[str]) -> Topology:
+    """Return a topology with overrides such as ``bolt.evaluator.parallelism=8``, as a TOML file of it would have them."""
+    tables = tomllib.loads(dump_topology(topology))
+    apply_settings(tables, settings)
+    changed = _from_tables(tables, None)
+    classes = {component.name: component.classes for component in topology.components}
+    components = tuple(dataclasses.replace(c, classes=classes.get(c.name, {})) for c in changed.components)
+    return dataclasses.replace(changed, components=components, base=topology.base)
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:

@@ -14,10 +14,10 @@ from pipeline.session import spark_session
 from streams.files.prepared import load_manifest, load_vocabulary, object_paths
 from streams.vocabulary import Encoder, Vocabulary
 from topology import TopologyBuilder
-from topology.cli import main
 from topology.input_files import vocabulary_of
 from topology.planning import plan_of
 from topology.wiring import answers_of
+from waterspout.command_line import main
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from topology.cli import main
+from waterspout.command_line import main
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "conf" / "quickstart.toml"

@@ -141,9 +141,9 @@ def test_trial_of_a_file_takes_settings():
 
 
 def test_trial_refuses_what_it_cannot_do():
-    """Settings need a file; unknown keys of an injection are named; a file must be there; a load needs evaluators."""
-    with pytest.raises(DeclarationError, match="but a TopologyBuilder was given"):
-        run_for_test(TopologyBuilder("t"), settings=["topology.seed=1"])
+    """Settings are those of the topology; unknown keys are named; a file must be there; a load needs evaluators."""
+    with pytest.raises(DeclarationError, match="there is no bolt 'sink'"):
+        run_for_test(TopologyBuilder("t"), settings=["bolt.sink.parallelism=2"])
     with pytest.raises(DeclarationError, match="did you mean 'strength'"):
         run_for_test(CONF / "quickstart.toml", inject=[{"kind": "rate", "strenght": 3}])
     with pytest.raises(InputError, match="no such file"):

@@ -5,9 +5,9 @@ import pytest
 from streams.errors import DeclarationError
 from topology import InvalidTopologyError, TopologyBuilder, dump_topology
 from topology.amendments import with_injections
-from topology.cli.app import main
 from topology.faults import Fault
 from topology.toml import parse_topology
+from waterspout.command_line import main
 
 FILE = """
 [topology]

@@ -1,5 +1,1 @@
-"""The one command, ``waterspout``: parses, calls, prints, and turns errors into exit codes."""
-
-from topology.cli.app import main
-
-__all__ = ["main"]
+"""What the subcommands of ``waterspout`` do: parse, call, print (`waterspout.command_line` puts them together)."""

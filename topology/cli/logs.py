@@ -7,14 +7,19 @@ import structlog
 __all__ = ["configure_logs"]
 
 
-def configure_logs(as_json: bool = False) -> None:
-    """Send structlog's events to standard error, but for what only helps to find a fault in this project."""
+def configure_logs(as_json: bool = False, *, quiet: bool = False) -> None:
+    """Send structlog's events to standard error, but for what only helps to find a fault in this project.
+
+    Args:
+        as_json: as JSON lines.
+        quiet: nothing below a warning.
+    """
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
     structlog.configure(
         processors=[
-            _without_debug,
+            _without_info if quiet else _without_debug,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             renderer,
@@ -22,6 +27,13 @@ def configure_logs(as_json: bool = False) -> None:
         # Standard error as it is when something is said: a program may replace it after this.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
+
+
+def _without_info(_logger: object, level: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Drop what is no warning."""
+    if level in ("debug", "info"):
+        raise structlog.DropEvent
+    return event
 
 
 def _without_debug(_logger: object, level: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

@@ -41,9 +41,9 @@ def describe(progress: Progress) -> str:
 
 
 @contextmanager
-def progress_line() -> Iterator[ProgressLine]:
-    """Show a live line while the block runs, if standard error is a terminal."""
-    if not sys.stderr.isatty():
+def progress_line(quiet: bool = False) -> Iterator[ProgressLine]:
+    """Show a live line while the block runs, if standard error is a terminal and nobody asked for quiet."""
+    if quiet or not sys.stderr.isatty():
         yield ProgressLine(None)
         return
     with Live(Text("starting ..."), console=Console(stderr=True), auto_refresh=False, transient=True) as live:

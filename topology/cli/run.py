@@ -18,7 +18,7 @@ from topology.cli.logs import configure_logs
 from topology.cli.progress import progress_line
 from topology.cli.showcase import print_alerts
 from topology.cli.stopping import stop_on_interrupt
-from topology.cli.summary_table import print_summary
+from topology.cli.summary_table import print_summary, print_warnings
 from topology.declaration import Topology
 from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
@@ -29,6 +29,9 @@ from topology.wiring import wire
 __all__ = ["run", "validate", "verify"]
 
 log = structlog.get_logger()
+
+#: The exit code of a run that was stopped, as shells have it for Ctrl-C.
+INTERRUPTED = 130
 
 TopologyFile = Annotated[Path, typer.Argument(metavar="TOPOLOGY.toml", help="The topology's declaration.")]
 ObjectsFile = Annotated[Path | None, typer.Option("--objects", help="Read objects from this file instead.")]
@@ -59,6 +62,7 @@ ResumeFrom = Annotated[
     ),
 ]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Logs as JSON lines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but warnings, errors and what was asked for.")]
 Show = Annotated[int, typer.Option("--show", min=0, help="At the end, show so many results in words.")]
 
 
@@ -119,20 +123,22 @@ def _begin(topology: Topology) -> None:
     log.info("run_started", topology=settings.name, runtime=settings.runtime, tasks=len(wire(topology).tasks))
 
 
-def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, results: str | None) -> None:
+def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, console: Console, quiet: bool) -> None:
     if path is not None:
         path.write_text(json.dumps(summary, indent=2) + "\n", "utf-8")
     log.info("run_finished", topology=topology.settings.name, objects=summary["objects"], results=summary["results"])
-    print_summary(Console(stderr=results == "-"), topology.settings.name, summary)
+    if not quiet:
+        print_summary(console, topology.settings.name, summary)
+    print_warnings(console, summary)
 
 
-def _say_how_to_go_on(console: Console, topology: Topology) -> None:
+def _say_how_to_go_on(console: Console, topology: Topology, objects: int) -> None:
     """Say what an interrupted run has given, and how to get the rest."""
     checkpoint = topology.settings.checkpoint
     remedy = "with [topology.checkpoint] in the declaration a run can be resumed"
     if checkpoint is not None:
         remedy = f"go on with the same command and --resume {open_store(checkpoint.directory, topology.base).url}"
-    text = f"interrupted: the results are those of the input up to here; {remedy}"
+    text = f"stopped after {objects:,} objects: the results are those of the input up to here; {remedy}"
     console.print(text, style="bold yellow", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -150,25 +156,28 @@ def run(
     show: Show = 0,
     resume: ResumeFrom = None,
     log_json: LogJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a topology to the end of its input, or until Ctrl-C, which drains and ends cleanly."""
-    configure_logs(log_json)
+    configure_logs(log_json, quiet=quiet)
     with naming_file(topology):
         declared = _load(topology, overrides, runtime, address, objects, queries, inject)
         amended = _amend(declared, results, rejects, summary)
     if show:
         amended = with_listener(amended, "showcase", "sample", size=show)
     _begin(amended)
-    with naming_file(topology), stop_on_interrupt() as should_stop, progress_line() as progress:
+    with naming_file(topology), stop_on_interrupt() as should_stop, progress_line(quiet) as progress:
         outcome = run_topology(
             amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume
         )
         interrupted = should_stop()
+    console = Console(stderr=results == "-")
     if show:
-        print_alerts(Console(stderr=results == "-"), declared, outcome.collected)
-    _finish(declared, outcome.summary, summary, results)
+        print_alerts(console, declared, outcome.collected)
+    _finish(declared, outcome.summary, summary, console, quiet)
     if interrupted:
-        _say_how_to_go_on(Console(stderr=results == "-"), declared)
+        _say_how_to_go_on(console, declared, outcome.summary["objects"])
+        raise typer.Exit(INTERRUPTED)
 
 
 def validate(topology: TopologyFile, overrides: Overrides = None) -> None:
@@ -192,24 +201,25 @@ def verify(
     overrides: Overrides = None,
     inject: Injected = None,
     log_json: LogJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run, then compare every result with the brute-force oracle; exit 1 where there is a difference."""
-    configure_logs(log_json)
+    configure_logs(log_json, quiet=quiet)
     with naming_file(topology):
         declared = _load(topology, overrides, runtime, address, objects, queries, inject)
         amended = _amend(declared, results, rejects, summary)
     if results is None and any(c.options.get("path") == "-" for c in amended.components):
         raise DeclarationError("verify prints its findings on standard output; give --results a file")
     _begin(amended)
-    with naming_file(topology), stop_on_interrupt() as should_stop, progress_line() as progress:
+    with naming_file(topology), stop_on_interrupt() as should_stop, progress_line(quiet) as progress:
         outcome, comparison = verified_run(
             amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop
         )
         interrupted = should_stop()
-    _finish(declared, outcome.summary, summary, results)
+    console = Console(stderr=results == "-", highlight=False, soft_wrap=True)
+    _finish(declared, outcome.summary, summary, console, quiet)
     if interrupted:
         raise InputError("the run was interrupted, so its results cannot be compared with those of the whole input")
-    console = Console(stderr=results == "-", highlight=False, soft_wrap=True)
     console.print(explain(comparison), markup=False)
     if comparison.ok and not sum(comparison.expected.values()):
         console.print("warning: verify compared no results at all", style="bold yellow")

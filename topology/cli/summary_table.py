@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_summary", "warnings_of"]
+__all__ = ["print_summary", "print_warnings", "warnings_of"]
 
 MAX_EVALUATORS = 16
 
@@ -47,6 +47,10 @@ def print_summary(console: Console, name: str, summary: dict[str, Any]) -> None:
         console.print(f"  {one['count']:,} rejected: {one['reason']}", highlight=False, markup=False, soft_wrap=True)
     if more := sum(one["count"] for one in reasons[MAX_REASONS:]):
         console.print(f"  {more:,} rejected for other reasons", highlight=False)
+
+
+def print_warnings(console: Console, summary: dict[str, Any]) -> None:
+    """Print what a person should know of a run, however quiet it is."""
     for text in warnings_of(summary):
         console.print(f"warning: {text}", style="bold yellow", highlight=False, markup=False, soft_wrap=True)
 

@@ -1,0 +1,127 @@
+"""What a user meets first: the command's help and version, the shipped files, and ``import waterspout``."""
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import waterspout
+from streams.errors import RunError
+from topology.toml import with_settings
+from waterspout.command_line import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+
+OBJECTS = [
+    {"id": f"o{n}", "ts": n, "x": 0.1 * n, "y": 0.5, "text": "fire in the harbour" if n % 2 else "quiet morning"}
+    for n in range(10)
+]
+QUERIES = [
+    {
+        "op": "register",
+        "id": "near",
+        "ts": 0,
+        "type": "range",
+        "region": {"rect": [0, 0, 0.55, 1]},
+        "keywords": ["fire"],
+    }
+]
+
+
+def alerts():
+    """A topology whose sources are given later."""
+    builder = waterspout.TopologyBuilder("alerts", space=[0, 0, 1, 1], epoch={"objects": 3})
+    builder.spout("objects", "object-file")
+    builder.spout("queries", "query-file")
+    builder.bolt("router", "broadcast-router").shuffle("objects", "objects").shuffle("queries", "queries")
+    evaluator = builder.bolt("evaluator", "range-evaluator", parallelism=2)
+    evaluator.direct("router", "queries").direct("router", "objects")
+    builder.bolt("sink", "count").global_("evaluator", "results")
+    return builder
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_each_command_says_of_itself(name):
+    """The list of commands is written down, so that nothing has to be imported for it; it is what the commands say."""
+    module, line = COMMANDS[name]
+    assert inspect.getdoc(getattr(import_module(module), name)).splitlines()[0] == line
+
+
+def test_version_is_the_packages(waterspout):
+    """``--version`` names product and version."""
+    code, out, _ = waterspout("--version")
+    assert (code, out.split()[0]) == (0, "waterspout")
+
+
+def test_init_copies_what_runs(waterspout, tmp_path):
+    """The shipped files are copied once; a second time nothing is overwritten."""
+    code, out, _ = waterspout("init", tmp_path / "mine")
+    assert code == 0
+    assert "next, try: waterspout run" in out
+    copied = {path.name for path in (tmp_path / "mine" / "conf").iterdir()}
+    assert copied == {path.name for path in (ROOT / "conf").iterdir()}
+    code, out, _ = waterspout("validate", tmp_path / "mine" / "conf" / "quickstart.toml")
+    assert (code, "valid" in out) == (0, True)
+    code, _, err = waterspout("init", tmp_path / "mine")
+    assert code == 2
+    assert "exists already" in err
+
+
+def test_import_is_light_and_complete():
+    """``import waterspout`` imports nothing large; every name that it promises is there."""
+    check = "import sys, waterspout; sys.exit(any(m in sys.modules for m in ('numpy', 'numba', 'ray', 'pyspark', 'pyarrow')))"
+    subprocess.run([sys.executable, "-c", check], check=True, cwd=ROOT)
+    for name in waterspout.__all__:
+        assert getattr(waterspout, name).__name__ == name
+    assert set(waterspout.__all__) < set(dir(waterspout))
+    with pytest.raises(AttributeError, match="no attribute 'runn'"):
+        waterspout.runn  # noqa: B018
+
+
+def test_records_in_results_out():
+    """Dictionaries go in, results come out as lines, rows and a table; or one by one, to a function."""
+    run = waterspout.run(alerts(), objects=OBJECTS, queries=QUERIES)
+    expected = [{"query": "near", "ts": n, "object": f"o{n}"} for n in (1, 3, 5)]
+    assert sorted(run.lines, key=lambda line: line["ts"]) == expected
+    assert sorted(run.to_arrow().column("object").to_pylist()) == ["o1", "o3", "o5"]
+    assert repr(run).startswith("Run(10 objects, 1 queries, 3 results, 0 rejected, ")
+    taken = []
+    told = waterspout.run(alerts(), objects=iter(OBJECTS), queries=QUERIES, on_result=taken.append)
+    assert (sorted(line["ts"] for line in taken), told.lines) == ([1, 3, 5], [])
+
+
+def test_lists_are_rows_with_ranks():
+    """A list has a row for each place, and one without an object where it is empty."""
+    lines = [
+        {"query": "k", "ts": 1, "objects": [["a", 0.5], [7, 0.75]]},
+        {"query": "s", "ts": 2, "objects": ["a"]},
+        {"query": "t", "ts": 3, "terms": [["fire", 2]]},
+        {"query": "s", "ts": 4, "objects": []},
+    ]
+    run = waterspout.Run({}, lines)
+    assert list(run.rows()) == [
+        {"query": "k", "ts": 1, "rank": 1, "object": "a", "value": 0.5},
+        {"query": "k", "ts": 1, "rank": 2, "object": 7, "value": 0.75},
+        {"query": "s", "ts": 2, "rank": 1, "object": "a"},
+        {"query": "t", "ts": 3, "rank": 1, "term": "fire", "count": 2},
+        {"query": "s", "ts": 4},
+    ]
+    assert run.to_arrow().num_rows == 5
+
+
+def test_results_beyond_the_limit_are_refused():
+    """What is kept in memory has a limit, and the error says what to do."""
+    with pytest.raises(RunError, match="give on_result a function"):
+        waterspout.run(alerts(), objects=OBJECTS, queries=QUERIES, settings=["topology.limits.collected=2"])
+
+
+def test_a_topology_takes_settings_as_a_file_does():
+    """A builder's topology is overridden by key; classes of one's own stay where they are."""
+    built = alerts().build(check=False)
+    changed = with_settings(built, ["bolt.evaluator.parallelism=5", "topology.epoch.objects=7"])
+    assert changed.component("evaluator").parallelism == 5
+    assert changed.settings.epoch.objects == 7
+    assert with_settings(changed, ["bolt.evaluator.parallelism=2", "topology.epoch.objects=3"]) == built

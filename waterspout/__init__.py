@@ -1,0 +1,74 @@
+"""Waterspout: standing questions over streams of places and words, exact answers at stream speed.
+
+This is the one import for users:
+
+    import waterspout
+
+    run = waterspout.run("conf/quickstart.toml", objects=[...], queries=[...], on_result=print)
+
+Everything is imported when it is used first.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from operators import Bolt, Emitter, Epoch, Inputs, Spout, TaskContext, Tuple
+    from streams.errors import DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
+    from topology.builder import TopologyBuilder
+    from topology.declaration import Topology
+    from topology.testing import Trial, run_for_test
+    from topology.toml import dump_topology, extended_topology, load_topology
+    from topology.validation import validate
+    from waterspout.runs import Run, run
+
+__all__ = [
+    "Bolt",
+    "DeclarationError",
+    "Emitter",
+    "Epoch",
+    "InputError",
+    "Inputs",
+    "Run",
+    "RunError",
+    "Spout",
+    "TaskContext",
+    "TaskFailedError",
+    "Topology",
+    "TopologyBuilder",
+    "Trial",
+    "Tuple",
+    "WaterspoutError",
+    "dump_topology",
+    "extended_topology",
+    "load_topology",
+    "run",
+    "run_for_test",
+    "validate",
+]
+
+_MODULES = {
+    "operators": ("Bolt", "Emitter", "Epoch", "Inputs", "Spout", "TaskContext", "Tuple"),
+    "streams.errors": ("DeclarationError", "InputError", "RunError", "TaskFailedError", "WaterspoutError"),
+    "topology.builder": ("TopologyBuilder",),
+    "topology.declaration": ("Topology",),
+    "topology.testing": ("Trial", "run_for_test"),
+    "topology.toml": ("dump_topology", "extended_topology", "load_topology"),
+    "topology.validation": ("validate",),
+    "waterspout.runs": ("Run", "run"),
+}
+_PLACE = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("waterspout")
+    if name not in _PLACE:
+        raise AttributeError(f"module 'waterspout' has no attribute '{name}'")
+    return getattr(import_module(_PLACE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

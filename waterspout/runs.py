@@ -1,0 +1,145 @@
+"""Run a topology from a program: records in, results out, as plain values."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streams.errors import RunError
+from topology.amendments import with_results
+from topology.disturbances import Disturbance, with_disturbances
+from topology.given import Given, Source, declared, with_sources
+from topology.run import Progress
+from topology.run import run as run_topology
+from topology.validation import validate
+
+__all__ = ["Run", "run"]
+
+Line = dict[str, Any]
+
+#: What a row of `Run.rows` has; a result has those that its query type knows.
+_COLUMNS = pa.schema(
+    [
+        ("query", pa.string()), ("ts", pa.int64()), ("rank", pa.int64()), ("object", pa.string()),
+        ("value", pa.float64()), ("term", pa.string()), ("count", pa.int64()),
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What came of a run.
+
+    Attributes:
+        summary: as `waterspout run --summary` writes it.
+        lines: the results, as a results file has them; none where a callback took them.
+    """
+
+    summary: Mapping[str, Any]
+    lines: Sequence[Line] = field(default_factory=list)
+
+    def rows(self) -> Iterator[Line]:
+        """Yield results as flat rows: one for each match, and one for each place of a list, from rank 1 on.
+
+        A list with nothing in it is a row without an object, so that no answer is lost.
+        """
+        for line in self.lines:
+            head = {"query": line["query"], "ts": line["ts"]}
+            if "object" in line:
+                yield {**head, "object": line["object"]}
+            elif not (items := line.get("terms", line.get("objects"))):
+                yield head
+            else:
+                for rank, item in enumerate(items, 1):
+                    yield {**head, "rank": rank, **_item(item, "terms" in line)}
+
+    def to_arrow(self) -> pa.Table:
+        """Return `rows` as a table; identifiers are texts."""
+        rows = [{**row, **{name: str(row[name]) for name in ("query", "object") if name in row}} for row in self.rows()]
+        return pa.Table.from_pylist(rows, schema=_COLUMNS)
+
+    def to_pandas(self) -> Any:
+        """Return `rows` as a data frame (needs pandas); identifiers are texts."""
+        return self.to_arrow().to_pandas()
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{self.summary[name]:,} {name}" for name in ("objects", "queries", "results", "rejected"))
+        return f"Run({told}, {self.summary['seconds']:.2f} s)"
+
+
+def _item(item: Any, terms: bool) -> Line:
+    if terms:
+        return {"term": item[0], "count": item[1]}
+    return {"object": item[0], "value": item[1]} if isinstance(item, list) else {"object": item}
+
+
+class _Lines:
+    """Takes the bytes that a sink writes, and passes on the lines in them."""
+
+    def __init__(self, take: Callable[[Line], object]) -> None:
+        self._take, self._rest = take, b""
+
+    def __call__(self, data: bytes) -> None:
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        for line in whole:
+            self._take(json.loads(line))
+
+
+def run(
+    topology: Given,
+    *,
+    objects: Source | None = None,
+    queries: Source | None = None,
+    on_result: Callable[[Line], object] | None = None,
+    settings: Sequence[str] = (),
+    inject: Sequence[Disturbance] = (),
+    runtime: str | None = None,
+    address: str | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume: str | Path | None = None,
+) -> Run:
+    """Run a topology to the end of its input.
+
+    Args:
+        topology: a TOML file, a topology, or a builder.
+        objects: what to read instead of the declared objects: a file, or records as a JSONL file has them (dictionaries; an
+            iterable is read to its end before the run begins).
+        queries: the same for query operations.
+        on_result: is called with each result, a line of a results file as a dictionary, as soon as it is certain. Without it,
+            results are kept in `Run.lines`, at most `topology.limits.collected` of them.
+        settings: overrides such as ``bolt.evaluator.parallelism=8``.
+        inject: hotspots and faults: the keys of an ``[[inject]]`` table each.
+        runtime: ``local`` or ``ray``; as declared where it is not given.
+        address: an existing Ray cluster.
+        on_progress: is called after each complete epoch.
+        resume: go on from the newest whole checkpoint in this folder or at this URL.
+    """
+    lines: list[Line] = []
+    wanted = declared(topology, settings, check=objects is None and queries is None)
+    limit = wanted.settings.limits.collected
+
+    def keep(line: Line) -> None:
+        if len(lines) == limit:
+            raise RunError(
+                f"more than {limit:,} results to keep in memory; give on_result a function that takes them one by one, "
+                "or raise topology.limits.collected"
+            )
+        lines.append(line)
+
+    with tempfile.TemporaryDirectory(prefix="waterspout-") as folder:
+        wanted = with_disturbances(with_sources(wanted, Path(folder), objects, queries), inject)
+        wanted = with_results(wanted, "-")
+        validate(wanted)
+        outcome = run_topology(
+            wanted,
+            runtime=runtime,
+            address=address,
+            on_progress=on_progress,
+            on_bytes=_Lines(on_result or keep),
+            resume=resume,
+        )
+    return Run(outcome.summary, lines)
