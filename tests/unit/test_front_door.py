@@ -1,6 +1,8 @@
 """What a user meets first: the command's help and version, the shipped files, and ``import waterspout``."""
 
 import inspect
+import json
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -10,6 +12,9 @@ import pytest
 
 import waterspout
 from streams.errors import RunError
+from streams.files.query_records import QueryRecord, QueryRules, read_query
+from streams.geometry import Rect
+from streams.tokens import tokenise
 from topology.toml import with_settings
 from waterspout.command_line import COMMANDS
 
@@ -125,3 +130,15 @@ def test_a_topology_takes_settings_as_a_file_does():
     assert changed.component("evaluator").parallelism == 5
     assert changed.settings.epoch.objects == 7
     assert with_settings(changed, ["bolt.evaluator.parallelism=2", "topology.epoch.objects=3"]) == built
+
+
+def test_formats_page_shows_what_is_accepted():
+    """Every query line of the page is a valid operation, of every type; its table of tokens is what the tokeniser does."""
+    page = (ROOT / "docs" / "formats.md").read_text("utf-8")
+    records = [json.loads(line) for line in re.findall(r"^    (\{\"op\".*\})$", page, re.M)]
+    rules = QueryRules(Rect(0, 0, 1, 1), "euclidean", 10)
+    assert all(isinstance(read_query(record, rules), QueryRecord) for record in records)
+    assert {record.get("type") for record in records} == {"range", "knn", "topk", "terms", None}
+    table = page[page.index("| text | keywords |") :].split("\n\n")[0]
+    tokens = re.findall(r"^\| `(.*)` \| (.*) \|$", table, re.M)
+    assert [sorted(tokenise(text)) for text, _ in tokens] == [words.split(", ") for _, words in tokens]
