@@ -4,8 +4,10 @@ Fractions below a millisecond are cut off towards the past. A whole column goes 
 definition, which is `read_time`, one value at a time.
 """
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +27,18 @@ TIME_EXPECTED = "integer milliseconds or ISO 8601, such as 2018-01-31T01:49:59.6
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,19}\.[0-9]{1,19}", re.ASCII)
+_MS_OF = {"s": Decimal(1000), "ms": Decimal(1), "us": Decimal("0.001")}
 _ISO_LETTERS = re.compile(r"[0-9WTtZ :.,+-]+", re.ASCII)
 _ZONE = re.compile(r"[Tt ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$", re.ASCII)
 _FIRST_YEAR_US = -62_135_596_800_000_000  # Arrow goes on below year 1, datetime does not
 
 
-def read_time(text: str) -> int | None:
-    """Return the milliseconds that a text says, or None where it says none."""
+def read_time(text: str, unit: str = "ms") -> int | None:
+    """Return the milliseconds that a text says, or None where it says none; numbers are of a unit, ``s``, ``ms`` or ``us``."""
     text = text.strip()
-    if _INTEGER.fullmatch(text):
-        ms = int(text)
+    if _INTEGER.fullmatch(text) or (unit == "s" and _DECIMAL.fullmatch(text)):
+        ms = math.floor(Decimal(text) * _MS_OF[unit])
         return ms if -MAX_TS < ms < MAX_TS else None
     if not _ISO_LETTERS.fullmatch(text):
         return None
@@ -45,25 +49,26 @@ def read_time(text: str) -> int | None:
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MS
 
 
-def read_times(texts: pa.StringArray) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return the milliseconds of each text and which could be read; a null text is 0 and could not."""
+def read_times(texts: pa.StringArray, unit: str = "ms") -> tuple[Ints, NDArray[np.bool_]]:
+    """Return the milliseconds of each text and which could be read, as `read_time` does; a null text is 0 and could not."""
     first = next((text for text in texts if text.is_valid), None)
-    found = None if first is None else _like(first.as_py(), texts)
+    found = None if first is None else _like(first.as_py(), texts, unit)
     if found is not None:
         readable = (found > -MAX_TS) & (found < MAX_TS) & texts.is_valid().to_numpy(zero_copy_only=False)
         return np.where(readable, found, 0), readable
-    values = [None if text is None else read_time(text) for text in texts.to_pylist()]
+    values = [None if text is None else read_time(text, unit) for text in texts.to_pylist()]
     readable = np.array([value is not None for value in values], np.bool_)
     return np.array([value or 0 for value in values], np.int64), readable
 
 
-def _like(first: str, texts: pa.StringArray) -> Ints | None:
+def _like(first: str, texts: pa.StringArray, unit: str) -> Ints | None:
     """Read all texts as what the first one is, a number or a moment with or without zone; None where not all are that.
 
     One guess, because a cast that fails costs Arrow more than the whole column is worth.
     """
     if _INTEGER.fullmatch(first):
-        return _integers(texts)
+        numbers = _integers(texts)
+        return None if numbers is None else ticks_to_ms(numbers, unit)
     zoned = _ZONE.search(first) is not None
     try:
         filled = texts.fill_null("1970-01-01T00Z" if zoned else "1970-01-01") if texts.null_count else texts

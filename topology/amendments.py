@@ -2,8 +2,9 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from streams.errors import DeclarationError, brief
 from topology.declaration import Component, Input, Topology
@@ -14,6 +15,7 @@ from topology.wiring import output_streams
 __all__ = [
     "result_sink",
     "source_of",
+    "with_columns",
     "with_injections",
     "with_listener",
     "with_rejects",
@@ -46,8 +48,21 @@ def source_of(topology: Topology, pace: str) -> Component:
 
 def with_source(topology: Topology, pace: str, path: Path) -> Topology:
     """Read objects or queries from another file."""
-    name = source_of(topology, pace).name
-    options = {"path": str(path.absolute())}
+    return _with_options(topology, source_of(topology, pace).name, {"path": str(path.absolute())})
+
+
+def with_columns(topology: Topology, text: str) -> Topology:
+    """Say what columns of objects are called: ``lon=east,text=title+body``."""
+    columns: dict[str, str | list[str]] = {}
+    for part in text.split(","):
+        name, equals, sources = (piece.strip() for piece in part.partition("="))
+        if not (name and equals and sources):
+            raise DeclarationError(f"--columns {brief(text)}: expected FIELD=COLUMN, as in lon=east,text=title+body")
+        columns[name] = sources.split("+") if "+" in sources else sources
+    return _with_options(topology, source_of(topology, "leads").name, {"columns": columns})
+
+
+def _with_options(topology: Topology, name: str, options: Mapping[str, Any]) -> Topology:
     return _replace(
         topology,
         lambda c: dataclasses.replace(c, options={**c.options, **options}) if c.name == name else c,

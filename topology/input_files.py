@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from operators.spouts.injected_input import InjectedQueries, injected_objects
@@ -17,7 +18,11 @@ from topology.object_vocabulary import vocabulary_beside
 from topology.validation import make_operator
 from topology.wiring import answers_of
 
-__all__ = ["read_input", "vocabulary_of", "with_vocabulary"]
+__all__ = ["odd_times", "read_input", "vocabulary_of", "with_vocabulary"]
+
+
+#: Times that need no second look: 1990 up to 2100, in milliseconds.
+_USUAL = range(631_152_000_000, 4_102_444_800_000)
 
 
 def vocabulary_of(topology: Topology) -> Vocabulary:
@@ -38,6 +43,37 @@ def with_vocabulary(topology: Topology) -> Topology:
     return topology
 
 
+def odd_times(topology: Topology) -> str | None:
+    """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise."""
+    source = source_of(topology, "leads")
+    objects = make_operator(source, topology)
+    limits = topology.settings.limits.reading()
+    chunks = read_objects(
+        objects.files(),
+        space=topology.settings.space,
+        encoder=Encoder(),
+        chunk_rows=64,
+        limits=limits,
+        form=objects.form,
+    )
+    ts = next((int(chunk.batch.ts[0]) for chunk in chunks if len(chunk.batch)), None)
+    if ts is None or _USUAL.start <= ts < _USUAL.stop:
+        return None
+    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.time_unit]
+    units = [unit for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000)) if ms in _USUAL]
+    remedy = (
+        f"--set spout.{source.name}.time_unit={units[0]}" if units else "the column of times, or its unit (time_unit)"
+    )
+    return f"the first object is of {_moment(ts)}; if that is not right, try {remedy}"
+
+
+def _moment(ts: int) -> str:
+    try:
+        return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ts):%Y-%m-%d}"
+    except OverflowError:
+        return "a year beyond 9999" if ts > 0 else "a year before 1"
+
+
 def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iterator[Any], Iterator[Any]]:
     """Return readers of all objects and of all query operations, injections applied."""
     settings = topology.settings
@@ -52,6 +88,7 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
         dynamic=objects.dynamic,
         words=len(encoder.vocabulary),
         limits=limits,
+        form=objects.form,
     )
 
     def queries_read() -> Iterator[Any]:

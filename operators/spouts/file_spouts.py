@@ -7,10 +7,10 @@ operation is never later than the objects of its time and never early by more th
 of rows into an epoch, however the input is spread over time.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from operators.redistribution import Division
 from operators.spouts.injected_input import InjectedQueries, injected_objects
 from operators.spouts.read_ahead import ReadAhead, merged_parts
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
-from streams.errors import InputError
+from streams.errors import DeclarationError, InputError, brief
 from streams.files.object_files import read_objects
+from streams.files.object_form import ObjectForm
 from streams.files.open_queries import OpenQueries
 from streams.files.prepared import is_prepared, with_prepared_files
 from streams.files.query_files import read_queries
@@ -39,13 +40,24 @@ def _paths(path: Path | tuple[Path, ...]) -> list[Path]:
     return list(path) if isinstance(path, tuple) else [path]
 
 
+def _names(columns: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the declared names of columns, one or several for each field."""
+    named: dict[str, tuple[str, ...]] = {}
+    for name, given in columns.items():
+        sources = tuple(given) if isinstance(given, list | tuple) else (given,)
+        if not all(isinstance(source, str) and source for source in sources):
+            raise DeclarationError(f"found {brief(given)}, expected the name of a column", ("columns", name))
+        named[name] = sources
+    return named
+
+
 def _tell(emit: Emitter, bound: int, last: int) -> None:
     columns = (np.array([bound], np.int64), np.array([last], np.int64))
     emit.batch(TupleBatch(CLOCK_FIELDS, columns), "clock")
 
 
-def _told(inputs: Inputs, field: str) -> list[int]:
-    return [int(batch.column(field)[-1]) for batch in inputs.batches("clock")]
+def _told(inputs: Inputs, name: str) -> list[int]:
+    return [int(batch.column(name)[-1]) for batch in inputs.batches("clock")]
 
 
 class _FileSpout(Spout):
@@ -107,6 +119,10 @@ class ObjectFileSpout(_FileSpout):
         path: a file, the folder of a prepared data set, or a list of these.
         limit: stop after so many objects.
         dynamic: the records are states of objects, which a later record may replace or delete.
+        columns: what columns are called, where it is neither as in the contract nor a common name:
+            ``{ lon = "east", text = ["title", "body"] }``.
+        id: ``row`` numbers the records, where they have no identifiers.
+        time_unit: what numbers in the column of times count: ``ms``, ``s`` or ``us``.
     """
 
     outputs: ClassVar = {
@@ -122,6 +138,12 @@ class ObjectFileSpout(_FileSpout):
     path: Path | tuple[Path, ...]
     limit: int | None = None
     dynamic: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    id: Literal["row"] | None = None
+    time_unit: Literal["ms", "s", "us"] = "ms"
+
+    def __post_init__(self) -> None:
+        self.form = ObjectForm(_names(self.columns), self.id == "row", self.time_unit)
 
     def open(self, context: TaskContext) -> None:
         """Open the files."""
@@ -144,6 +166,7 @@ class ObjectFileSpout(_FileSpout):
             dynamic=self.dynamic,
             words=len(self._encoder.vocabulary),
             limits=self._context.limits,
+            form=self.form,
         )
         return injected_objects(chunks, self._context.injections, self._context.space, self._encoder, first)
 

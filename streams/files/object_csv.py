@@ -15,7 +15,8 @@ from streams.files.field_texts import cut_texts
 from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
-from streams.files.object_fields import number_texts, operation_field, time_field, written_ids
+from streams.files.object_fields import number_texts, operation_field, row_field, time_field, written_ids
+from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.object_tables import TableColumns, find_columns
 from streams.files.objections import Objections
 from streams.files.record_kernels import cut_fields
@@ -26,13 +27,16 @@ __all__ = ["CsvHeader", "csv_objects", "read_header"]
 
 @dataclass(frozen=True, slots=True)
 class CsvHeader:
-    """All columns of a file in order, and those that are read."""
+    """All columns of a file in order, those that are read, and what is said of them."""
 
     columns: tuple[str, ...]
     used: TableColumns
+    form: ObjectForm
 
 
-def read_header(path: str, blocks: Iterator[RecordBlock], limits: ReadLimits) -> tuple[CsvHeader, RecordBlock | None]:
+def read_header(
+    path: str, blocks: Iterator[RecordBlock], limits: ReadLimits, form: ObjectForm = PLAIN_FORM
+) -> tuple[CsvHeader, RecordBlock | None]:
     """Take the header off the blocks of a file; return it and the rest of the first block."""
     first = next(blocks, None)
     if first is None:
@@ -44,8 +48,8 @@ def read_header(path: str, blocks: Iterator[RecordBlock], limits: ReadLimits) ->
             f"{path} has no readable header in line {first.line[0]}; expected one such as id,ts,x,y,text, in UTF-8, "
             f"of at most {limits.line_bytes:,} bytes, ending with a line feed"
         )
-    used = find_columns(path, names, ("keywords", "text"), limits.columns)
-    return CsvHeader(names, used), (first.tail(1) if len(first) > 1 else None)
+    used = find_columns(path, names, ("keywords", "text"), limits.columns, form)
+    return CsvHeader(names, used, form), (first.tail(1) if len(first) > 1 else None)
 
 
 def _names(header: str) -> tuple[str, ...] | None:
@@ -60,14 +64,14 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
     """Read a block of records."""
     rows = len(block)
     objections = Objections(rows)
-    texts = dict(zip(header.used.names, _columns(block, header, limits, objections), strict=True))
+    texts = header.used.fields(dict(zip(header.used.names, _columns(block, header, limits, objections), strict=True)))
     geographic = np.full(rows, header.used.x == "lon")
     words = texts.get("keywords")
     return settle(
-        written_ids(texts["id"]),
-        time_field(_or_null(texts["ts"])),
+        row_field(rows) if header.form.row_ids else written_ids(texts["id"]),
+        time_field(_or_null(texts["ts"]), header.form.time_unit),
         Location(number_texts(texts[header.used.x]), number_texts(texts[header.used.y]), geographic),
-        operation_field(_or_null(texts["op"]) if header.used.op else None, rows),
+        operation_field(_or_null(texts["op"]) if "op" in texts else None, rows),
         KeywordColumns.of(
             rows,
             lists=None if words is None else pc.utf8_split_whitespace(_or_null(words)),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streams.batches import OP_DELETE, OP_UPSERT
 from streams.columns import Ids
 from streams.files.json_text import json_strings
-from streams.timestamps import MAX_TS, read_time, read_times
+from streams.timestamps import MAX_TS, read_time, read_times, ticks_to_ms
 
 __all__ = [
     "OPERATIONS",
@@ -29,6 +29,7 @@ __all__ = [
     "number_values",
     "operation_field",
     "pick",
+    "row_field",
     "time_field",
     "time_values",
     "written_ids",
@@ -72,6 +73,11 @@ def pick(first: Field, second: Field, use_first: Flags) -> Field:
         np.where(use_first, first.bad, second.bad),
         lambda row: (first if use_first[row] else second).found(row),
     )
+
+
+def row_field(rows: int) -> Field:
+    """Return identifiers that are still to be given: every row has one."""
+    return Field(Ids("int", np.zeros(rows, np.int64)), _none(rows), _none(rows), lambda row: row)
 
 
 def id_field(column: Any) -> Field:
@@ -118,22 +124,23 @@ def id_values(values: Sequence[Any], is_text: Callable[[str], bool]) -> Field:
     return Field(ids, missing, ~np.array(good, np.bool_) & ~missing, values.__getitem__)
 
 
-def time_field(column: Any) -> Field:
-    """Read event times from an Arrow column of integers (milliseconds) or of strings."""
+def time_field(column: Any, unit: str = "ms") -> Field:
+    """Read event times from an Arrow column of integers of a unit, or of strings."""
     missing = _flags(column.is_null())
     if pa.types.is_string(column.type):
-        ts, readable = read_times(column)
+        ts, readable = read_times(column, unit)
     else:
-        ts = np.asarray((column.fill_null(0) if column.null_count else column).to_numpy())
+        ts = ticks_to_ms(np.asarray((column.fill_null(0) if column.null_count else column).to_numpy()), unit)
         readable = (ts > -MAX_TS) & (ts < MAX_TS)
     return Field(np.asarray(ts, np.int64), missing, ~readable & ~missing, lambda row: column[row].as_py())
 
 
-def time_values(values: Sequence[Any]) -> Field:
-    """Read event times from JSON values."""
+def time_values(values: Sequence[Any], unit: str = "ms") -> Field:
+    """Read event times from JSON values; seconds may have a fraction."""
+    numbers = (int, float) if unit == "s" else (int,)
     read = [
-        (value if -MAX_TS < value < MAX_TS else None) if type(value) is int
-        else read_time(value) if isinstance(value, str) else None
+        read_time(repr(value), unit) if type(value) in numbers
+        else read_time(value, unit) if isinstance(value, str) else None
         for value in values
     ]  # fmt: skip
     missing = np.array([value is None for value in values], np.bool_)

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.batches import OP_DELETE, ObjectBatch, RejectBatch
-from streams.columns import Ints, Offsets
+from streams.columns import Ids, Ints, Offsets
 from streams.errors import DeclarationError
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
 from streams.files.object_columns import ObjectColumns
 from streams.files.object_csv import csv_objects, read_header
-from streams.files.object_json import json_objects
+from streams.files.object_form import PLAIN_FORM, ObjectForm
+from streams.files.object_json import json_objects, keys_of
 from streams.files.object_parquet import parquet_objects
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
@@ -75,6 +76,7 @@ def read_objects(
     dynamic: bool = True,
     words: int | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
+    form: ObjectForm = PLAIN_FORM,
 ) -> Iterator[ObjectChunk]:
     """Read files one after the other as one stream of objects.
 
@@ -90,6 +92,7 @@ def read_objects(
         dynamic: whether objects have a current state that a record may delete; otherwise deletions are rejected.
         words: keywords that come as numbers must be of this many words, or hashes; None takes any.
         limits: what a record may be at most.
+        form: how the files spell objects.
     """
     if chunk_rows < 1 or skip < 0 or first < 0 or not 0 <= reader[0] < reader[1]:
         raise DeclarationError(
@@ -100,7 +103,7 @@ def read_objects(
     for path in names:
         file_kind(path)
         check_readable(path)
-    return _read(names, space, encoder, chunk_rows, skip, first, watermark, reader, dynamic, words, limits)
+    return _read(names, space, encoder, chunk_rows, skip, first, watermark, reader, dynamic, words, limits, form)
 
 
 def _read(
@@ -115,34 +118,40 @@ def _read(
     dynamic: bool,
     words: int | None,
     limits: ReadLimits,
+    form: ObjectForm,
 ) -> Iterator[ObjectChunk]:
     record = 0
     for path in names:
-        for stretch in _stretches(path, rows, max(skip - record, 0), space, limits):
+        for stretch in _stretches(path, rows, max(skip - record, 0), space, limits, form):
             if stretch.columns is not None:
                 if not dynamic:
                     stretch.columns.objections.note(stretch.columns.op == OP_DELETE, lambda _row: _NOT_DYNAMIC)
                 if words is not None:
                     stretch.columns.keywords.note_unnumbered(stretch.columns.objections, words)
                 watermark = _reject_late(stretch.columns, watermark)
-                chunk = _chunk(stretch.path, stretch.columns, stretch.line, (record, first), reader, encoder)
+                chunk = _chunk(
+                    stretch.path, stretch.columns, stretch.line, (record, first), reader, encoder, form.row_ids
+                )
                 first += len(chunk.batch)
                 yield chunk
             record += stretch.records
 
 
-def _stretches(path: str, rows: int, skip: int, space: Rect, limits: ReadLimits) -> Iterator[_Stretch]:
+def _stretches(
+    path: str, rows: int, skip: int, space: Rect, limits: ReadLimits, form: ObjectForm
+) -> Iterator[_Stretch]:
     """Yield the records of one file, of any format; the first `skip` without columns."""
     kind = file_kind(path)
     if kind.format == "parquet":
         number = 1
-        for records, columns in parquet_objects(path, rows, skip, space, limits):
+        for records, columns in parquet_objects(path, rows, skip, space, limits, form):
             yield _Stretch(path, records, columns, np.arange(number, number + records))
             number += records
         return
     blocks = read_records(path, kind.compression, quoted=kind.format == "csv", rows=rows, limits=limits)
-    header, block = read_header(path, blocks, limits) if kind.format == "csv" else (None, None)
+    header, block = read_header(path, blocks, limits, form) if kind.format == "csv" else (None, None)
     block = next(blocks, None) if block is None else block
+    keys = keys_of(path, block, form) if block is not None and header is None else None
     while block is not None:
         passed = min(skip, len(block))
         skip -= passed
@@ -150,7 +159,11 @@ def _stretches(path: str, rows: int, skip: int, space: Rect, limits: ReadLimits)
             yield _Stretch(path, passed, None, block.line[:passed])
         if passed < len(block):
             block = block.tail(passed)
-            read = json_objects(block, space, limits) if header is None else csv_objects(block, header, space, limits)
+            if header is not None:
+                read = csv_objects(block, header, space, limits)
+            else:
+                assert keys is not None  # made with the first block
+                read = json_objects(block, keys, space, limits)
             yield _Stretch(path, len(block), read, block.line)
         block = next(blocks, None)
 
@@ -177,7 +190,13 @@ def _reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
 
 
 def _chunk(
-    path: str, columns: ObjectColumns, line: Ints, place: tuple[int, int], reader: tuple[int, int], encoder: Encoder
+    path: str,
+    columns: ObjectColumns,
+    line: Ints,
+    place: tuple[int, int],
+    reader: tuple[int, int],
+    encoder: Encoder,
+    row_ids: bool,
 ) -> ObjectChunk:
     """Make a chunk of records that begin at a place: the number of the first record, the seq of the first object."""
     index, readers = reader
@@ -189,7 +208,7 @@ def _chunk(
     rows = np.flatnonzero(~objections.bad)
     mine = owned[rows]
     off, kw = _encoded(columns, rows, mine, encoder)
-    whole = len(rows) == len(columns)
+    given = Ids("int", record) if row_ids else columns.ids
     batch = ObjectBatch(
         seq=np.arange(place[1], place[1] + len(rows)),
         ts=columns.ts[rows],
@@ -198,7 +217,7 @@ def _chunk(
         op=columns.op[rows],
         kw_off=off,
         kw=kw,
-        ids=columns.ids if whole else columns.ids.take(rows),
+        ids=given if len(rows) == len(columns) else given.take(rows),
     )
     return ObjectChunk(batch, rejects, len(columns), mine, record[rows])
 

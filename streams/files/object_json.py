@@ -1,5 +1,7 @@
 """Objects from JSON lines."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,16 @@ from streams.files.object_fields import (
     number_values,
     operation_field,
     pick,
+    row_field,
     time_field,
     time_values,
 )
+from streams.files.object_form import ObjectForm
+from streams.files.object_tables import joined_texts
 from streams.files.objections import Objections, shown
 from streams.geometry import Rect
 
-__all__ = ["json_objects"]
+__all__ = ["JsonKeys", "json_objects", "keys_of"]
 
 _SCHEMA = {
     "id": pa.int64(), "ts": pa.int64(), "x": pa.float64(), "y": pa.float64(), "lon": pa.float64(), "lat": pa.float64(),
@@ -31,27 +36,57 @@ _SCHEMA = {
 _INT64 = range(-(2**63), 2**63)
 
 
-def json_objects(block: RecordBlock, space: Rect, limits: ReadLimits) -> ObjectColumns:
+@dataclass(frozen=True, slots=True)
+class JsonKeys:
+    """Which keys of a record have which field, and what is said of them."""
+
+    sources: Mapping[str, tuple[str, ...]]
+    form: ObjectForm
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The field that each key is for."""
+        return {source: name for name, sources in self.sources.items() for source in sources}
+
+
+def keys_of(path: str, first: RecordBlock, form: ObjectForm) -> JsonKeys:
+    """Tell by the first line of a file which keys have which field; one that it does not have is known by its own name."""
+    record = "" if first.too_long[0] else load_line(first.record(0))
+    found = form.sources(path, list(record) if isinstance(record, dict) else [])
+    taken = {source for sources in found.values() for source in sources}
+    return JsonKeys({name: found.get(name, () if name in taken else (name,)) for name in _SCHEMA}, form)
+
+
+def json_objects(block: RecordBlock, keys: JsonKeys, space: Rect, limits: ReadLimits) -> ObjectColumns:
     """Read a block of lines: through Arrow where it can be trusted, else line by line, with the same result."""
     parts = parse_runs(
         block,
-        lambda first, stop: _fast(block, first, stop, space, limits),
-        lambda first, stop: _exact(block, first, stop, space, limits),
+        lambda first, stop: _fast(block, first, stop, keys, space, limits),
+        lambda first, stop: _exact(block, first, stop, keys, space, limits),
     )
     return ObjectColumns.concat(parts)
 
 
-def _fast(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLimits) -> ObjectColumns | None:
-    schema = pa.schema({**_SCHEMA, **first_types(block, first, ("id", "ts"))})
-    table = parse_run(block, first, stop, schema)
+def _fast(
+    block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rect, limits: ReadLimits
+) -> ObjectColumns | None:
+    types = {source: _SCHEMA[name] for source, name in keys.fields.items()}
+    mixed = tuple(source for name in ("id", "ts") for source in keys.sources[name])
+    table = parse_run(block, first, stop, pa.schema({**types, **first_types(block, first, mixed)}))
     if table is None:
         return None
-    column = {name: table.column(name).combine_chunks() for name in _SCHEMA}
+    rows = stop - first
+
+    def field(name: str) -> Any:
+        columns = [table.column(source).combine_chunks() for source in keys.sources[name]]
+        return joined_texts(columns) if columns else pa.nulls(rows, _SCHEMA[name])
+
+    column = {name: field(name) for name in _SCHEMA}
     x, y, lon, lat = (number_field(column[name]) for name in ("x", "y", "lon", "lat"))
     plain = ~(x.missing & y.missing)
     return settle(
-        id_field(column["id"]),
-        time_field(column["ts"]),
+        row_field(rows) if keys.form.row_ids else id_field(column["id"]),
+        time_field(column["ts"], keys.form.time_unit),
         Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(column["op"], len(plain)),
         KeywordColumns.of(len(plain), column["keyword_ids"], column["keywords"], column["text"]),
@@ -59,8 +94,8 @@ def _fast(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLi
     )  # fmt: skip
 
 
-def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadLimits) -> ObjectColumns:
-    rows = stop - first
+def _exact(block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rect, limits: ReadLimits) -> ObjectColumns:
+    rows, known = stop - first, keys.fields
     objections = Objections(rows)
     records: list[dict[str, Any]] = []
     for row in range(rows):
@@ -73,9 +108,10 @@ def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadL
         if isinstance(record, str):
             objections.note_row(row, record)
             record = {}
-        elif isinstance(record, Repeated) and (twice := record.fields & _SCHEMA.keys()):
+        elif isinstance(record, Repeated) and (twice := record.fields & known.keys()):
             objections.note_row(row, f"field '{min(twice)}' is given more than once")
-        records.append({name: record[name] for name in _SCHEMA if name in record})  # the rest may be large
+        # The rest of a record may be large.
+        records.append({name: _value(record, sources) for name, sources in keys.sources.items()})
 
     def values(name: str) -> list[Any]:
         return [record.get(name) for record in records]
@@ -86,8 +122,8 @@ def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadL
     words = [_list(objections, row, "keywords", value) for row, value in enumerate(values("keywords"))]
     texts = [_text(objections, row, "text", value) for row, value in enumerate(values("text"))]
     return settle(
-        id_values(values("id"), is_unicode),
-        time_values(values("ts")),
+        row_field(rows) if keys.form.row_ids else id_values(values("id"), is_unicode),
+        time_values(values("ts"), keys.form.time_unit),
         Location(
             pick(number_values(values("x")), number_values(values("lon")), plain),
             pick(number_values(values("y")), number_values(values("lat")), plain),
@@ -99,6 +135,15 @@ def _exact(block: RecordBlock, first: int, stop: int, space: Rect, limits: ReadL
         ),
         space, limits, objections,
     )  # fmt: skip
+
+
+def _value(record: Mapping[str, Any], sources: Sequence[str]) -> Any:
+    """Return what a record has under some keys: several texts as one, and what is no text as it is."""
+    found = [record[source] for source in sources if record.get(source) is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    strange = [value for value in found if not isinstance(value, str)]
+    return strange[0] if strange else " ".join(found)
 
 
 def _text(objections: Objections, row: int, name: str, value: Any) -> str | None:

@@ -14,7 +14,8 @@ from streams.errors import InputError
 from streams.files.file_blocks import ReadLimits, check_readable, is_utf8
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
-from streams.files.object_fields import id_field, number_field, operation_field, time_field
+from streams.files.object_fields import id_field, number_field, operation_field, row_field, time_field
+from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.object_tables import TableColumns, find_columns
 from streams.files.objections import Objections
 from streams.files.parquet_footer import stored_columns
@@ -58,7 +59,7 @@ _COORDINATE = (lambda kind: _is.is_floating(kind) or _is.is_integer(kind) or _is
 
 
 def parquet_objects(
-    path: str, rows: int, skip: int, space: Rect, limits: ReadLimits
+    path: str, rows: int, skip: int, space: Rect, limits: ReadLimits, form: ObjectForm = PLAIN_FORM
 ) -> Iterator[tuple[int, ObjectColumns | None]]:
     """Yield the objects of a file in blocks of at most `rows`, after the first `skip`.
 
@@ -68,8 +69,14 @@ def parquet_objects(
     check_readable(path)
     try:
         stored = stored_columns(path)
-        with pq.ParquetFile(path, memory_map=True, read_dictionary=encoded_columns(stored, _TEXTS)) as file:
-            used = find_columns(path, file.schema_arrow.names, ("keyword_ids", "keywords", "text"), limits.columns)
+        with pq.ParquetFile(
+            path,
+            memory_map=True,
+            read_dictionary=encoded_columns(stored, [column.path.partition(".")[0] for column in stored]),
+        ) as file:
+            used = find_columns(
+                path, file.schema_arrow.names, ("keyword_ids", "keywords", "text"), limits.columns, form
+            )
             _check_types(path, file.schema_arrow, used)
             check_row_groups(path, stored, used.names, limits.row_group_values)
             groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
@@ -83,15 +90,15 @@ def parquet_objects(
                 fresh = batch.slice(skip)
                 skip -= len(batch) - len(fresh)
                 for piece in _pieces(fresh, used, limits):
-                    yield len(piece.batch), _settled(piece, used, space, limits)
+                    yield len(piece.batch), _settled(piece, used, space, limits, form)
     except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
         reason = str(error)[:200] or type(error).__name__
         raise InputError(f"{path} cannot be read as Parquet: {reason}; it is damaged or something else") from error
 
 
 def _check_types(path: str, schema: Any, used: TableColumns) -> None:
-    for name in used.names:
-        fits, expected = _TYPES.get(name, _COORDINATE)
+    for name, field in used.field_of.items():
+        fits, expected = _TYPES.get(field, _COORDINATE)
         kind = schema.field(name).type
         if not fits(_plain(kind)):
             raise InputError(f"{path} has column '{name}' of type {kind}, expected {expected}; write it as that")
@@ -107,7 +114,7 @@ class _Piece:
 
 def _pieces(batch: Any, used: TableColumns, limits: ReadLimits) -> Iterator[_Piece]:
     """Cut a batch into pieces that can be decoded; rows that are too large do not count, for they are not."""
-    sizes = {name: row_bytes(batch.column(name)) for name in used.names if name in _TEXTS}
+    sizes = {name: row_bytes(batch.column(name)) for name, field in used.field_of.items() if field in _TEXTS}
     total = np.zeros(len(batch), np.int64)
     for size in sizes.values():
         total += np.where(size > limits.line_bytes, 0, size)
@@ -115,7 +122,7 @@ def _pieces(batch: Any, used: TableColumns, limits: ReadLimits) -> Iterator[_Pie
         yield _Piece(batch.slice(first, stop - first), {name: size[first:stop] for name, size in sizes.items()})
 
 
-def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits) -> ObjectColumns:
+def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits, form: ObjectForm) -> ObjectColumns:
     batch, rows, most = piece.batch, len(piece.batch), limits.line_bytes
     objections = Objections(rows)
     kept = {name: batch.column(name) for name in used.names}
@@ -124,10 +131,13 @@ def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits)
         for row in np.flatnonzero(large).tolist():
             objections.note_row(row, f"{name} of {size[row]} bytes, longer than the limit of {most}")
         kept[name] = without(kept[name], large) if large.any() else kept[name]
-    column = {name: _column(values, name, objections) for name, values in kept.items()}
+    field_of = used.field_of
+    column = used.fields(
+        {name: _column(values, field_of[name], form.time_unit, objections) for name, values in kept.items()}
+    )
     return settle(
-        id_field(column["id"]),
-        time_field(column["ts"]),
+        row_field(rows) if form.row_ids else id_field(column["id"]),
+        time_field(column["ts"], form.time_unit if _is_text(column["ts"].type) else "ms"),
         Location(number_field(column[used.x]), number_field(column[used.y]), np.full(rows, used.x == "lon")),
         operation_field(column.get("op"), rows),
         KeywordColumns.of(rows, column.get("keyword_ids"), column.get("keywords"), column.get("text")),
@@ -135,7 +145,7 @@ def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits)
     )  # fmt: skip
 
 
-def _column(column: Any, name: str, objections: Objections) -> Any:
+def _column(column: Any, name: str, time_unit: str, objections: Objections) -> Any:
     """Bring a column to the one Arrow type that the rest of the readers knows."""
     if _is.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -147,18 +157,22 @@ def _column(column: Any, name: str, objections: Objections) -> Any:
     if name == "keywords":
         return _utf8(column.cast(pa.list_(pa.string())), name, objections)
     if name == "ts":
-        return _milliseconds(column)
+        return _milliseconds(column, time_unit)
     return column
 
 
-def _milliseconds(column: Any) -> Any:
+def _milliseconds(column: Any, time_unit: str) -> Any:
     if _is.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     if not _is.is_timestamp(column.type):
         most = pa.scalar(MAX_TS, column.type) if _is.is_uint64(column.type) else None
-        return (column if most is None else pc.min_element_wise(column, most, skip_nulls=False)).cast(pa.int64())
-    ticks = column.cast(pa.int64())
-    ms = ticks_to_ms(np.asarray(ticks.fill_null(0).to_numpy()), column.type.unit)
+        numbers = (column if most is None else pc.min_element_wise(column, most, skip_nulls=False)).cast(pa.int64())
+        return numbers if time_unit == "ms" else _from_ticks(numbers, time_unit)
+    return _from_ticks(column.cast(pa.int64()), column.type.unit)
+
+
+def _from_ticks(ticks: Any, unit: str) -> Any:
+    ms = ticks_to_ms(np.asarray(ticks.fill_null(0).to_numpy()), unit)
     return pa.array(ms, mask=ticks.is_null().to_numpy(zero_copy_only=False))
 
 

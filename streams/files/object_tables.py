@@ -1,38 +1,62 @@
 """What columns a table of objects must have, in CSV and in Parquet alike."""
 
 import difflib
+import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from streams.errors import LONGEST_WORD, InputError, listed
+from streams.files.object_form import PLAIN_FORM, ObjectForm
 
-__all__ = ["TableColumns", "find_columns"]
+__all__ = ["TableColumns", "find_columns", "joined_texts"]
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns to read: coordinates by the names that the table has, keyword columns and `op` where it has them.
+    """The fields to read: coordinates by the names that the table has, keywords and `op` where it has them.
 
     Attributes:
         x: the name of the first coordinate, ``x`` or ``lon``.
         y: the name of the second, ``y`` or ``lat``.
-        keywords: the keyword columns, most prepared first.
-        op: whether there is a column of operations.
+        sources: field -> the columns that have it, for all fields that are read.
     """
 
     x: str
     y: str
-    keywords: tuple[str, ...]
-    op: bool
+    sources: Mapping[str, tuple[str, ...]]
 
     @property
     def names(self) -> tuple[str, ...]:
         """All columns to read."""
-        return ("id", "ts", self.x, self.y, *self.keywords, *(("op",) if self.op else ()))
+        return tuple(source for sources in self.sources.values() for source in sources)
+
+    @property
+    def field_of(self) -> dict[str, str]:
+        """The field that each column is for."""
+        return {source: name for name, sources in self.sources.items() for source in sources}
+
+    def fields(self, column: Mapping[str, Any]) -> dict[str, Any]:
+        """Return columns by field; several columns of text are put together row by row."""
+        return {name: joined_texts([column[source] for source in sources]) for name, sources in self.sources.items()}
 
 
-def find_columns(path: str, columns: Sequence[str], keywords: Sequence[str], most: int) -> TableColumns:
+def joined_texts(columns: Sequence[Any]) -> Any:
+    """Return a column, or several of text as one: null where all of them are."""
+    if len(columns) == 1:
+        return columns[0]
+    texts = pc.binary_join_element_wise(*columns, " ", null_handling="skip")
+    nothing = functools.reduce(pc.and_, [column.is_null() for column in columns])
+    return pc.if_else(nothing, pa.scalar(None, pa.string()), texts)
+
+
+def find_columns(
+    path: str, columns: Sequence[str], keywords: Sequence[str], most: int, form: ObjectForm = PLAIN_FORM
+) -> TableColumns:
     """Find the columns of objects; raise `InputError` where one is missing or there twice, or there are too many.
 
     `keywords` are the keyword columns that the format can have; the table needs at least one.
@@ -42,18 +66,26 @@ def find_columns(path: str, columns: Sequence[str], keywords: Sequence[str], mos
             f"{path} has {len(columns):,} columns, more than the limit of {most:,}; "
             "keep those that are needed, or raise topology.limits.columns"
         )
-    for name in ("id", "ts"):
-        if name not in columns:
+    there = form.sources(path, columns)
+    for name, sources in there.items():
+        for source in sources:
+            if source not in columns:
+                raise _missing(path, f"'{source}', which is declared to be {name}", [source], columns)
+    needed = ("ts",) if form.row_ids else ("id", "ts")
+    for name in needed:
+        if name not in there:
             raise _missing(path, name, [name], columns)
-    x, y = ("lon", "lat") if {"lon", "lat"} <= set(columns) and not {"x", "y"} <= set(columns) else ("x", "y")
-    if not {x, y} <= set(columns):
-        if "lon" in columns or "lat" in columns:
+    x, y = ("lon", "lat") if {"lon", "lat"} <= there.keys() and not {"x", "y"} <= there.keys() else ("x", "y")
+    if not {x, y} <= there.keys():
+        if "lon" in there or "lat" in there:
             x, y = "lon", "lat"
-        absent = [name for name in (x, y) if name not in columns]
+        absent = [name for name in (x, y) if name not in there]
         raise _missing(path, " and no ".join(absent), absent, columns)
-    found = TableColumns(x, y, tuple(name for name in keywords if name in columns), "op" in columns)
-    if not found.keywords:
+    words = [name for name in keywords if name in there]
+    if not words:
         raise _missing(path, " or ".join(keywords), keywords, columns)
+    read = [*needed, x, y, *words, *(["op"] if "op" in there else [])]
+    found = TableColumns(x, y, {name: there[name] for name in read})
     counts = Counter(columns)
     if twice := [name for name in found.names if counts[name] > 1]:
         raise InputError(f"{path} has the column '{twice[0]}' {counts[twice[0]]} times; rename all but one")
@@ -67,5 +99,6 @@ def _missing(path: str, what: str, names: Sequence[str], columns: Sequence[str])
     there = listed(columns) or "none"
     return InputError(
         f"{path} has no column {what}{hint}; it has {there}; "
-        "expected id, ts, x and y or lon and lat, keywords or text, and op where objects can be deleted"
+        "expected id, ts, x and y or lon and lat, keywords or text, and op where objects can be deleted; "
+        'other names can be declared, as in columns = { lon = "east", text = ["title", "body"] }'
     )

@@ -211,7 +211,7 @@ def test_benchmarks_are_listed(waterspout):
 
 
 def test_interrupt_drains_and_ends_cleanly(small, tmp_path):
-    """Ctrl-C ends a long run with exit code 0, a summary, and a results file of whole lines."""
+    """Ctrl-C ends a long run with exit code 130, a summary, and a results file of whole lines."""
     words = [{"id": i, "ts": i, "x": 0.5, "y": 0.5, "keywords": ["ape"]} for i in range(200_000)]
     write_lines(small.parent / "objects.jsonl", words)
     results, summary = tmp_path / "r.jsonl", tmp_path / "s.json"
@@ -231,3 +231,42 @@ def test_interrupt_drains_and_ends_cleanly(small, tmp_path):
     told = json.loads(summary.read_text())
     assert 0 < told["objects"] < 200_000
     assert told["results"] == len(read_results(results))
+
+
+def test_my_own_csv_gives_alerts(waterspout, tmp_path):
+    """Other names, no identifiers, seconds: the first try says what to set, the second gives the alerts."""
+    objects, queries = tmp_path / "mine.csv", tmp_path / "asked.jsonl"
+    objects.write_text(
+        "when,Longitude,LAT,headline\n1517363399,-122.5,38.0,Fire downtown\n1517363400,-120.0,38.0,Quiet\n"
+    )
+    write_lines(
+        queries,
+        [
+            {
+                "op": "register",
+                "id": "q",
+                "ts": 0,
+                "type": "range",
+                "region": {"rect": [-123, 37, -122, 39]},
+                "keywords": ["fire"],
+            }
+        ],
+    )
+    called = [
+        "run",
+        QUICKSTART,
+        "--objects",
+        objects,
+        "--queries",
+        queries,
+        "--quiet",
+        "--results",
+        tmp_path / "r.jsonl",
+    ]
+    called += ["--columns", "ts=when,text=headline", "--set", "spout.objects.id=row"]
+    code, _, err = waterspout(*called)
+    assert code == 0
+    assert "try --set spout.objects.time_unit=s" in err
+    code, _, err = waterspout(*called, "--set", "spout.objects.time_unit=s")
+    assert (code, err) == (0, "")
+    assert read_results(tmp_path / "r.jsonl") == [{"query": "q", "ts": 1517363399000, "object": 0}]

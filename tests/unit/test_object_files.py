@@ -394,10 +394,10 @@ def unusable(tmp_path, name):
     path = tmp_path / name
     content = {
         "empty.csv": b"", "cut.jsonl.gz": gzip.compress(json.dumps(GOOD).encode() * 1000)[:-9], "no.parquet": b"PAR0",
-        "plain.jsonl.gz": b"{}\n", "plain.jsonl.zst": b"{}\n", "names.csv": b"Id,ts,x,y,text\n", "none.csv": b"id,ts,text\n",
+        "plain.jsonl.gz": b"{}\n", "plain.jsonl.zst": b"{}\n", "names.csv": b"Ids,ts,x,y,text\n", "none.csv": b"id,ts,text\n",
         "xy.csv": b"id,ts,x,lat,text\n",
         "words.csv": b"id,ts,x,y,txt\n", "twice.csv": b"id,ts,x,y,text,id\n", "bytes.csv": b"\xff\xfe,ts\n", "o.json": b"{}",
-        "o": b"", "o.parquet.gz": b"", "lon.csv": b"id,ts,longitude,lat,text\n",
+        "o": b"", "o.parquet.gz": b"", "lon.csv": b"id,ts,lun,lat,text\n",
     }  # fmt: skip
     if name in content:
         path.write_bytes(content[name])
@@ -421,9 +421,9 @@ def unusable(tmp_path, name):
         ("o", "o has no ending; expected .jsonl"),
         ("o.parquet.gz", "Parquet is compressed inside"),
         ("empty.csv", "empty.csv is empty; expected a header"),
-        ("names.csv", "names.csv has no column id (nearest is 'Id'); it has Id, ts, x, y, text; expected id, ts"),
+        ("names.csv", "names.csv has no column id (nearest is 'Ids'); it has Ids, ts, x, y, text; expected id, ts"),
         ("xy.csv", "xy.csv has no column lon; it has id, ts, x, lat, text"),
-        ("lon.csv", "lon.csv has no column lon (nearest is 'longitude'); it has id, ts, longitude, lat, text"),
+        ("lon.csv", "lon.csv has no column lon (nearest is 'lun'); it has id, ts, lun, lat, text"),
         ("words.csv", "words.csv has no column keywords or text (nearest is 'txt')"),
         ("none.csv", "none.csv has no column x and no y; it has id, ts, text"),
         ("twice.csv", "twice.csv has the column 'id' 2 times; rename all but one"),

@@ -12,7 +12,7 @@ from rich.console import Console
 from streams.comparison import explain
 from streams.errors import DeclarationError, InputError
 from streams.files.prepared import is_prepared
-from topology.amendments import with_injections, with_listener, with_rejects, with_results, with_source
+from topology.amendments import with_columns, with_injections, with_listener, with_rejects, with_results, with_source
 from topology.checkpoints.store import open_store
 from topology.cli.logs import configure_logs
 from topology.cli.progress import progress_line
@@ -20,6 +20,7 @@ from topology.cli.showcase import print_alerts
 from topology.cli.stopping import stop_on_interrupt
 from topology.cli.summary_table import print_summary, print_warnings
 from topology.declaration import Topology
+from topology.input_files import odd_times
 from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
 from topology.validation import validate as validate_topology
@@ -35,6 +36,10 @@ INTERRUPTED = 130
 
 TopologyFile = Annotated[Path, typer.Argument(metavar="TOPOLOGY.toml", help="The topology's declaration.")]
 ObjectsFile = Annotated[Path | None, typer.Option("--objects", help="Read objects from this file instead.")]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", help="What columns of objects are called, e.g. lon=east,text=title+body."),
+]
 QueriesFile = Annotated[Path | None, typer.Option("--queries", help="Read query operations from this file instead.")]
 ResultsFile = Annotated[
     str | None, typer.Option("--results", help="Write results here: JSONL, Parquet by its ending, or - for stdout.")
@@ -73,6 +78,7 @@ def _load(
     address: str | None,
     objects: Path | None,
     queries: Path | None,
+    columns: str | None,
     injected: list[str] | None,
 ) -> Topology:
     settings = list(overrides or ())
@@ -84,12 +90,14 @@ def _load(
         if path is not None and not path.is_file() and not (path is objects and is_prepared(path)):
             found = "is a folder, but no prepared data set; give a file" if path.is_dir() else "no such file"
             raise InputError(f"{name} {path}: {found}")
-    loaded = load_topology(topology, settings, check=objects is None and queries is None)
+    loaded = load_topology(topology, settings, check=objects is None and queries is None and columns is None)
     if objects is not None:
         loaded = with_source(loaded, "leads", objects)
     if queries is not None:
         loaded = with_source(loaded, "follows", queries)
-    if objects is not None or queries is not None:
+    if columns is not None:
+        loaded = with_columns(loaded, columns)
+    if objects is not None or queries is not None or columns is not None:
         validate_topology(loaded)
     if injected:
         loaded = with_injections(loaded, injected)
@@ -121,6 +129,10 @@ def _write_bytes(data: bytes) -> None:
 def _begin(topology: Topology) -> None:
     settings = topology.settings
     log.info("run_started", topology=settings.name, runtime=settings.runtime, tasks=len(wire(topology).tasks))
+    if (odd := odd_times(topology)) is not None:
+        Console(stderr=True).print(
+            f"warning: {odd}", style="bold yellow", highlight=False, markup=False, soft_wrap=True
+        )
 
 
 def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, console: Console, quiet: bool) -> None:
@@ -146,6 +158,7 @@ def run(
     topology: TopologyFile,
     objects: ObjectsFile = None,
     queries: QueriesFile = None,
+    columns: Columns = None,
     results: ResultsFile = None,
     rejects: RejectsFile = None,
     summary: SummaryFile = None,
@@ -161,7 +174,7 @@ def run(
     """Run a topology to the end of its input, or until Ctrl-C, which drains and ends cleanly."""
     configure_logs(log_json, quiet=quiet)
     with naming_file(topology):
-        declared = _load(topology, overrides, runtime, address, objects, queries, inject)
+        declared = _load(topology, overrides, runtime, address, objects, queries, columns, inject)
         amended = _amend(declared, results, rejects, summary)
     if show:
         amended = with_listener(amended, "showcase", "sample", size=show)
@@ -193,6 +206,7 @@ def verify(
     topology: TopologyFile,
     objects: ObjectsFile = None,
     queries: QueriesFile = None,
+    columns: Columns = None,
     results: ResultsFile = None,
     rejects: RejectsFile = None,
     summary: SummaryFile = None,
@@ -206,7 +220,7 @@ def verify(
     """Run, then compare every result with the brute-force oracle; exit 1 where there is a difference."""
     configure_logs(log_json, quiet=quiet)
     with naming_file(topology):
-        declared = _load(topology, overrides, runtime, address, objects, queries, inject)
+        declared = _load(topology, overrides, runtime, address, objects, queries, columns, inject)
         amended = _amend(declared, results, rejects, summary)
     if results is None and any(c.options.get("path") == "-" for c in amended.components):
         raise DeclarationError("verify prints its findings on standard output; give --results a file")

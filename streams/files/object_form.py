@@ -1,0 +1,82 @@
+"""How a file spells objects: the names of its columns, where identifiers come from, the unit of its times.
+
+A field is found under the names that were declared for it, under its own name, or under a common one in any case
+(``Longitude``, ``created_at``). Nothing is guessed where two columns would do.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from streams.errors import DeclarationError, InputError, did_you_mean
+
+__all__ = ["FIELDS", "PLAIN_FORM", "TIME_UNITS", "ObjectForm"]
+
+#: The fields of an object, by the names of the contract.
+FIELDS = ("id", "ts", "x", "y", "lon", "lat", "keyword_ids", "keywords", "text", "op")
+
+#: Other names that a field may have in a file, in lower case.
+COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
+    "ts": ("timestamp", "time", "datetime", "created_at"),
+    "lon": ("longitude", "lng", "long"),
+    "lat": ("latitude",),
+}
+
+#: Units that numbers in the column of times may have.
+TIME_UNITS = ("ms", "s", "us")
+
+Sources = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectForm:
+    """What is said of the files of one source.
+
+    Attributes:
+        columns: field -> the column that has it; for ``text`` there may be several, which are read one after the other.
+        row_ids: identifiers are the numbers of the records, from 0 on, and no column is looked for.
+        time_unit: what a number in the column of times counts.
+    """
+
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    row_ids: bool = False
+    time_unit: str = "ms"
+
+    def __post_init__(self) -> None:
+        for name, sources in self.columns.items():
+            if name not in FIELDS:
+                raise DeclarationError(
+                    f"columns has '{name}'{did_you_mean(name, FIELDS)}, expected fields of objects: {', '.join(FIELDS)}"
+                )
+            if not sources or (len(sources) > 1 and name != "text"):
+                raise DeclarationError(f"columns.{name} names {len(sources)} columns; expected one (for text, some)")
+        named = [source for sources in self.columns.values() for source in sources]
+        if twice := [source for source in named if named.count(source) > 1]:
+            raise DeclarationError(f"columns names '{twice[0]}' more than once; a column has one meaning")
+        if self.time_unit not in TIME_UNITS:
+            raise DeclarationError(f"time_unit = '{self.time_unit}', expected {', '.join(TIME_UNITS)}")
+
+    def sources(self, path: str, there: Sequence[str]) -> Sources:
+        """Return for each field that a file has the columns that have it, declared ones whether they are there or not."""
+        taken = {source for sources in self.columns.values() for source in sources}
+        free = [name for name in there if name not in taken]
+        found: Sources = {}
+        for name in FIELDS:
+            if name in self.columns:
+                found[name] = tuple(self.columns[name])
+            elif name in free:
+                found[name] = (name,)
+            elif len(common := _common(name, free)) > 1:
+                which = f'say which: columns = {{ {name} = "{common[0]}" }}'
+                raise InputError(f"{path}: '{common[0]}' and '{common[1]}' may both be {name}; {which}")
+            elif common:
+                found[name] = (common[0],)
+        return found
+
+
+def _common(name: str, there: Iterable[str]) -> list[str]:
+    known = (name, *COMMON_NAMES.get(name, ()))
+    return [column for column in dict.fromkeys(there) if column.casefold() in known]
+
+
+#: Files that spell objects as the contract does, or nearly.
+PLAIN_FORM = ObjectForm()

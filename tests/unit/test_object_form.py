@@ -1,0 +1,114 @@
+"""Files that spell objects in their own way: other names, no identifiers, seconds."""
+
+import csv
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from operators.spouts.file_spouts import ObjectFileSpout
+from streams.errors import DeclarationError, InputError
+from streams.files.object_files import read_objects
+from streams.files.object_form import ObjectForm
+from streams.geometry import Rect
+from streams.tokens import tokenise
+from streams.vocabulary import Encoder
+
+SPACE = Rect(-180, -90, 180, 90)
+ROWS = [
+    {
+        "created_at": 1517363399,
+        "LONGITUDE": -122.5,
+        "Lat": 38.0,
+        "title": "Fire downtown",
+        "body": "smoke, seen far away",
+    },
+    {"created_at": 1517363400, "LONGITUDE": 500.0, "Lat": 38.0, "title": "nowhere", "body": ""},
+    {"created_at": 1517363401, "LONGITUDE": 7.25, "Lat": -3.5, "title": "Quiet", "body": None},
+]
+FORM = ObjectForm({"text": ("title", "body")}, row_ids=True, time_unit="s")
+
+
+def write(path, rows):
+    """Write rows in the format of the file's ending."""
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def read(path, form):
+    """Return the objects of a file as one batch, with their words, and the reasons of the rejects."""
+    encoder = Encoder(track_words=True)
+    (chunk,) = read_objects(path, space=SPACE, encoder=encoder, form=form)
+    words = dict(encoder.new_words())
+    batch = chunk.batch
+    texts = [
+        sorted(words[w] for w in batch.kw[batch.kw_off[i] : batch.kw_off[i + 1]].tolist()) for i in range(len(batch))
+    ]
+    return batch, texts, chunk.rejects.reason.to_list()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_files_may_spell_objects_in_their_own_way(ending, tmp_path):
+    """Common names are known in any case, texts are put together, records numbered (rejects too), seconds scaled."""
+    batch, texts, reasons = read(write(tmp_path / f"o.{ending}", ROWS), FORM)
+    assert batch.ids.to_list() == [0, 2]
+    assert batch.ts.tolist() == [1517363399000, 1517363401000]
+    assert (batch.x.tolist(), batch.y.tolist()) == ([-122.5, 7.25], [38.0, -3.5])
+    assert texts == [sorted(tokenise("Fire downtown smoke, seen far away")), ["quiet"]]
+    assert len(reasons) == 1
+    assert "outside" in reasons[0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("unit", "given", "ms"),
+    [("us", 1_500_999, 1500), ("us", -1, -1), ("s", 2**61, None), ("s", "2018-01-31T01:49:59.650Z", 1517363399650)],
+)
+def test_times_have_a_unit(ending, unit, given, ms, tmp_path):
+    """Numbers count what is declared, cut off towards the past; moments are what they are; too large is a reject."""
+    row = {"id": "a", "ts": given, "x": 1.0, "y": 1.0, "text": "one"}
+    batch, _, reasons = read(write(tmp_path / f"o.{ending}", [row]), ObjectForm(time_unit=unit))
+    assert batch.ts.tolist() == ([] if ms is None else [ms])
+    assert bool(reasons) == (ms is None)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_seconds_may_have_a_fraction(ending, tmp_path):
+    """1.0015 s is 1001 ms, whatever a float makes of it; as milliseconds it is a reject."""
+    row = {"id": "a", "ts": 1.0015, "x": 1.0, "y": 1.0, "text": "one"}
+    path = write(tmp_path / f"o.{ending}", [row])
+    assert read(path, ObjectForm(time_unit="s"))[0].ts.tolist() == [1001]
+    assert len(read(path, ObjectForm())[2]) == 1
+
+
+def test_what_is_not_clear_is_refused(tmp_path):
+    """Two columns that may be the time, a declared one that is not there: an error says what to declare."""
+    rows = [{"id": 1, "time": 1, "timestamp": 2, "x": 0.0, "y": 0.0, "text": "a"}]
+    for ending in ("csv", "jsonl", "parquet"):
+        path = write(tmp_path / f"o.{ending}", rows)
+        with pytest.raises(InputError, match=r"'time' and 'timestamp' may both be ts; say which: columns = \{ ts = "):
+            read(path, ObjectForm())
+        assert read(path, ObjectForm({"ts": ("timestamp",)}))[0].ts.tolist() == [2]
+    with pytest.raises(InputError, match=r"no column 'tme', which is declared to be ts \(nearest is 'time'\)"):
+        read(tmp_path / "o.csv", ObjectForm({"ts": ("tme",)}))
+
+
+def test_declared_columns_are_checked():
+    """Unknown fields, several columns for a number, one column for two fields: refused, with the key."""
+    with pytest.raises(DeclarationError, match=r"columns has 'lng' \(did you mean 'lon'\?\)"):
+        ObjectFileSpout("o.csv", columns={"lng": "a"})
+    with pytest.raises(DeclarationError, match=r"columns\.lon names 2 columns"):
+        ObjectFileSpout("o.csv", columns={"lon": ["a", "b"]})
+    with pytest.raises(DeclarationError, match="names 'a' more than once"):
+        ObjectFileSpout("o.csv", columns={"lon": "a", "lat": "a"})
+    with pytest.raises(DeclarationError, match="expected the name of a column"):
+        ObjectFileSpout("o.csv", columns={"lon": 3})
