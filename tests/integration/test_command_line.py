@@ -123,8 +123,9 @@ def test_results_on_standard_output_are_lines_only():
 def test_logs_are_json_where_asked(waterspout, small):
     """--log-json makes every line on standard error a JSON object; what is for debugging, as of checkpoints, is left out."""
     _, _, err = waterspout("run", small, "--log-json", "--set", "topology.checkpoint.directory=kept")
-    events = [json.loads(line)["event"] for line in err.splitlines()]
-    assert events == ["run_started", "run_finished"]
+    events = [json.loads(line) for line in err.splitlines()]
+    assert [event["event"] for event in events if event["level"] == "info"] == ["run_started", "run_finished"]
+    assert [event["level"] for event in events] == ["info", "warning", "info"]  # the small input is of 1970
 
 
 def test_validate_starts_nothing_and_says_so(waterspout):

@@ -130,9 +130,7 @@ def _begin(topology: Topology) -> None:
     settings = topology.settings
     log.info("run_started", topology=settings.name, runtime=settings.runtime, tasks=len(wire(topology).tasks))
     if (odd := odd_times(topology)) is not None:
-        Console(stderr=True).print(
-            f"warning: {odd}", style="bold yellow", highlight=False, markup=False, soft_wrap=True
-        )
+        log.warning(odd)
 
 
 def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, console: Console, quiet: bool) -> None:
