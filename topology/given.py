@@ -21,7 +21,7 @@ def declared(given: Given, settings: Sequence[str] = (), *, check: bool = True) 
     """Return the topology of a TOML file, of a builder, or as it is; overrides are ``bolt.evaluator.parallelism=8``."""
     if isinstance(given, str | Path):
         return load_topology(Path(given), settings, check=check)
-    topology = given.build(check=check) if isinstance(given, TopologyBuilder) else given
+    topology = given.build(check=check and not settings) if isinstance(given, TopologyBuilder) else given
     return with_settings(topology, settings) if settings else topology
 
 
