@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,9 @@ from streams.errors import DeclarationError, did_you_mean
 from topology.cli.logs import configure_logs
 
 __all__ = ["bench"]
+
+#: Columns of a table that goes into a pipe or a file.
+PIPE_WIDTH = 200
 
 
 def bench(
@@ -56,7 +60,8 @@ def bench(
 
 
 def _print(report: Report) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    # In a pipe nothing knows how wide it may be, and a table that is cut says nothing.
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
     console.print(f"bench {report.name}: {report.data}, seed {report.seed}", markup=False)
     table = Table(*report.columns, box=None, padding=(0, 3, 0, 0))
     for row in report.rows:
