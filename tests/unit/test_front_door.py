@@ -125,10 +125,17 @@ def test_results_beyond_the_limit_are_refused():
 
 def test_a_topology_takes_settings_as_a_file_does():
     """A builder's topology is overridden by key; classes of one's own stay where they are."""
-    built = alerts().build(check=False)
+
+    class Mine(waterspout.Bolt):
+        """A class that no name leads to."""
+
+    builder = alerts()
+    builder.bolt("mine", Mine).global_("evaluator", "results")
+    built = builder.build(check=False)
     changed = with_settings(built, ["bolt.evaluator.parallelism=5", "topology.epoch.objects=7"])
     assert changed.component("evaluator").parallelism == 5
     assert changed.settings.epoch.objects == 7
+    assert list(changed.component("mine").classes.values()) == [Mine]
     assert with_settings(changed, ["bolt.evaluator.parallelism=2", "topology.epoch.objects=3"]) == built
 
 

@@ -12,6 +12,7 @@ from streams.errors import DeclarationError, InputError
 from streams.files.object_files import read_objects
 from streams.files.object_form import ObjectForm
 from streams.geometry import Rect
+from streams.timestamps import read_time, read_times
 from streams.tokens import tokenise
 from streams.vocabulary import Encoder
 
@@ -79,6 +80,15 @@ def test_times_have_a_unit(ending, unit, given, ms, tmp_path):
     batch, _, reasons = read(write(tmp_path / f"o.{ending}", [row]), ObjectForm(time_unit=unit))
     assert batch.ts.tolist() == ([] if ms is None else [ms])
     assert bool(reasons) == (ms is None)
+
+
+def test_units_are_the_same_for_one_time_and_for_a_column():
+    """What a column of numbers gives at once, each text gives on its own; a moment among them takes no unit."""
+    texts = ["1500999", "-1", "0", "2018-01-31T01:49:59.650Z"]
+    for unit, expected in (("us", [1500, -1, 0]), ("s", [1500999000, -1000, 0]), ("ms", [1500999, -1, 0])):
+        assert [read_time(text, unit) for text in texts] == [*expected, 1517363399650]
+        assert read_times(pa.array(texts), unit)[0].tolist() == [*expected, 1517363399650]
+        assert read_times(pa.array(texts[:3]), unit)[0].tolist() == expected
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
