@@ -172,7 +172,7 @@ def _measure_factor(
 
 
 def _drawn(observed: Observed, path: Path) -> Path:
-    from pipeline.plots import plot_summary  # brings matplotlib
+    from reports.load_picture import draw_loads  # brings matplotlib
 
-    plot_summary(observed.summary, path)
+    draw_loads({path.stem: observed.summary}, path)
     return path

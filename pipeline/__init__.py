@@ -6,7 +6,7 @@
 
 The online plane reads what is written here through `streams.files.prepared` and `partitioners.plans.plan`; it never needs
 Spark. Only counts, vocabularies and samples of bounded size pass through the driver. Spark itself is imported when a function
-first needs it, so that pure functions of this package (`pipeline.workloads`, `pipeline.plots`) work without.
+first needs it, so that pure functions of this package (`pipeline.workloads`) work without.
 """
 
 from importlib import import_module
@@ -17,8 +17,6 @@ __all__ = [
     "WorkloadSpec",
     "build_plan",
     "moving_workload",
-    "plot_plan",
-    "plot_summary",
     "prepare",
     "preset",
     "workload",
@@ -29,8 +27,6 @@ _HOMES = {
     "WorkloadSpec": "pipeline.workload_spec",
     "build_plan": "pipeline.plans",
     "moving_workload": "pipeline.workload_files",
-    "plot_plan": "pipeline.plots",
-    "plot_summary": "pipeline.plots",
     "prepare": "pipeline.preparing",
     "preset": "pipeline.workload_spec",
     "workload": "pipeline.workload_files",

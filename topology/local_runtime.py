@@ -52,8 +52,9 @@ class LocalRuntime:
         snapshots: Mapping[int, Mapping[str, Any]] | None = None,
         checkpoints: Checkpoints | None = None,
         go_back: Callable[[], Mapping[int, Mapping[str, Any]] | None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.wiring = wiring
+        self.wiring, self._clock = wiring, clock
         self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
         self._random = random.Random(seed)
         self._delays = delays
@@ -184,7 +185,7 @@ class LocalRuntime:
             return []
         names = list(free)
         task = ready.pop(names[self._random.randrange(len(names))])
-        started = time.perf_counter()
+        started = self._clock()
         try:
             messages, report = task.step()
             self._save(task, report.epoch)
@@ -193,7 +194,7 @@ class LocalRuntime:
             if speaks_for_itself(error):
                 raise
             raise task_failure(task.spec.name, task.next, error) from error
-        report.counts["busy_ms"] = (time.perf_counter() - started) * 1e3  # type: ignore[index]
+        report.counts["busy_ms"] = (self._clock() - started) * 1e3  # type: ignore[index]
         if task.ready():
             ready[task.spec.id] = task
         if task.spec.id in self._slow:

@@ -1,7 +1,6 @@
 """Run a topology, on either runtime, and say what came of it."""
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from topology.checkpoints import (
 )
 from topology.declaration import Topology
 from topology.input_files import with_vocabulary
+from topology.kernel_clock import kernel_clock
 from topology.local_runtime import LocalRuntime
 from topology.planning import plan_of
 from topology.summary import Tally
@@ -68,8 +68,11 @@ def run(
     on_bytes: Callable[[bytes], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     resume: str | Path | None = None,
+    on_compile: Callable[[], object] = lambda: None,
 ) -> Outcome:
     """Run a topology to the end of its input (or until `should_stop`), and return the outcome.
+
+    Times do not include the compilation of kernels in this process.
 
     Args:
         topology: what to run; it is checked first.
@@ -81,69 +84,74 @@ def run(
         on_bytes: takes what sinks write to standard output.
         should_stop: is asked after each epoch; true drains the epochs under way and ends the run.
         resume: go on from the newest whole checkpoint in this folder or at this URL.
+        on_compile: is called when kernels are compiled, which takes a while and happens once on a machine.
     """
     if runtime is not None:
         topology = _on(topology, runtime)
-    validate(topology)
-    topology = with_vocabulary(topology)
-    on_ray = topology.settings.runtime == "ray"
-    whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves
-    resumption = resumption_of(topology, open_store(str(resume)), whole) if resume is not None else None
-    wiring = wire(topology, resumption.plan if resumption is not None else plan_of(topology))
-    record = RunRecord(Tally(wiring, time.monotonic), topology.settings.limits.collected, on_bytes)
-    if resumption is not None:
-        record.restore(resumption.driver)
-    store, checkpoints = _checkpoints(wiring, record, resumption)
+    with kernel_clock(on_compile) as clock:
+        validate(topology)
+        topology = with_vocabulary(topology)
+        on_ray = topology.settings.runtime == "ray"
+        whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves
+        resumption = resumption_of(topology, open_store(str(resume)), whole) if resume is not None else None
+        wiring = wire(topology, resumption.plan if resumption is not None else plan_of(topology))
+        record = RunRecord(Tally(wiring, clock), topology.settings.limits.collected, on_bytes)
+        if resumption is not None:
+            record.restore(resumption.driver)
+        store, checkpoints = _checkpoints(wiring, record, resumption)
 
-    def on_ack(epoch: int, pending: int) -> None:
-        record.ack(epoch)
-        if on_progress is not None:
-            tally = record.tally
-            objects, results = int(tally.totals["objects"]), int(tally.totals["results"])
-            on_progress(Progress(tally.epochs, pending, objects, results, tally.seconds, tally.latency.percentile(50)))
+        def on_ack(epoch: int, pending: int) -> None:
+            record.ack(epoch)
+            if on_progress is not None:
+                tally = record.tally
+                objects, results = int(tally.totals["objects"]), int(tally.totals["results"])
+                on_progress(
+                    Progress(tally.epochs, pending, objects, results, tally.seconds, tally.latency.percentile(50))
+                )
 
-    def go_back(reading: Reading = "kept", restarts: int = 1) -> Resumption | None:
-        """Take everything outside of the tasks back to the newest checkpoint; None where there is none of this run yet."""
-        assert checkpoints is not None
-        assert store is not None
-        if not checkpoints.abandon():
-            record.tally.restarts += restarts
-            return None
-        newest = resumption_of(topology, store, reading)
-        record.go_back(Tally(wiring, time.monotonic), newest.driver, restarts)
-        return newest
+        def go_back(reading: Reading = "kept", restarts: int = 1) -> Resumption | None:
+            """Take everything outside of the tasks back to the newest checkpoint; None where there is none of this run yet."""
+            assert checkpoints is not None
+            assert store is not None
+            if not checkpoints.abandon():
+                record.tally.restarts += restarts
+                return None
+            newest = resumption_of(topology, store, reading)
+            record.go_back(Tally(wiring, clock), newest.driver, restarts)
+            return newest
 
-    def go_back_here() -> Mapping[int, Mapping[str, Any]] | None:
-        newest = go_back()
-        return newest.states(wiring) if newest is not None else None
+        def go_back_here() -> Mapping[int, Mapping[str, Any]] | None:
+            newest = go_back()
+            return newest.states(wiring) if newest is not None else None
 
-    made: Runtime
-    if on_ray:
-        made = _ray_runtime()(
-            wiring,
-            address=address or topology.settings.address,
-            on_report=record.report,
-            on_ack=on_ack,
-            should_stop=should_stop,
-            origin=resumption,
-            checkpoints=checkpoints,
-            go_back=go_back,
-        )
-    else:
-        made = LocalRuntime(
-            wiring,
-            seed=topology.settings.seed if scheduler_seed is None else scheduler_seed,
-            delays=delays,
-            on_report=record.report,
-            on_ack=on_ack,
-            should_stop=should_stop,
-            snapshots=resumption.states(wiring) if resumption is not None else None,
-            checkpoints=checkpoints,
-            go_back=go_back_here,
-        )
-    del resumption  # what tasks take over need not be kept twice for as long as they run
-    _run_saving(made, checkpoints)
-    return Outcome(record.tally.summary(), record.collected)
+        made: Runtime
+        if on_ray:
+            made = _ray_runtime()(
+                wiring,
+                address=address or topology.settings.address,
+                on_report=record.report,
+                on_ack=on_ack,
+                should_stop=should_stop,
+                origin=resumption,
+                checkpoints=checkpoints,
+                go_back=go_back,
+            )
+        else:
+            made = LocalRuntime(
+                wiring,
+                seed=topology.settings.seed if scheduler_seed is None else scheduler_seed,
+                delays=delays,
+                clock=clock,
+                on_report=record.report,
+                on_ack=on_ack,
+                should_stop=should_stop,
+                snapshots=resumption.states(wiring) if resumption is not None else None,
+                checkpoints=checkpoints,
+                go_back=go_back_here,
+            )
+        del resumption  # what tasks take over need not be kept twice for as long as they run
+        _run_saving(made, checkpoints)
+        return Outcome(record.tally.summary(), record.collected)
 
 
 def _ray_runtime() -> Any:

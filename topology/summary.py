@@ -11,7 +11,10 @@ from topology.messages import Report
 from topology.timeline import Timeline
 from topology.wiring import Wiring
 
-__all__ = ["EVALUATOR", "LatencyHistogram", "Tally"]
+__all__ = ["EVALUATOR", "SUMMARY_FORMAT", "LatencyHistogram", "Tally"]
+
+#: Of summary files; another number where what they hold means something else.
+SUMMARY_FORMAT = 2
 
 #: The component whose costs make imbalance and efficiency: the one that matches.
 EVALUATOR = "evaluator"
@@ -169,7 +172,7 @@ class Tally:
 
     def copy(self) -> "Tally":
         """Return a tally that goes on by itself."""
-        return copy.deepcopy(self, {id(self._wiring): self._wiring})
+        return copy.deepcopy(self, {id(shared): shared for shared in (self._wiring, self._clock)})
 
     def snapshot(self) -> dict[str, Any]:
         """Return all that was counted; every epoch of which a report has come must be complete."""
@@ -236,6 +239,7 @@ class Tally:
         objects, queries = int(totals["objects"]), int(totals["queries"])
         spread = len(evaluators) * self._cost_peak_sum
         return {
+            "format": SUMMARY_FORMAT,
             "objects": objects,
             "queries": queries,
             "results": int(totals["results"]),

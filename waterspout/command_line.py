@@ -34,7 +34,10 @@ COMMANDS = {
     ),
     "build": ("topology.cli.offline", "Build the partition plan that a topology asks for."),
     "workload": ("topology.cli.offline", "Make a query file from a data set as the papers do."),
-    "plot": ("topology.cli.offline", "Draw a plan over its data, or a summary's load and throughput over time."),
+    "plot": (
+        "reports.plotting",
+        "Draw a plan over its data, alerts on a map, or the load and throughput of runs over their stream.",
+    ),
     "init": ("waterspout.shipped", "Copy the shipped topologies and sample data into a folder."),
     "bench": ("topology.cli.bench", "Run a benchmark and print a table, always next to a baseline in the same run."),
 }

@@ -14,7 +14,7 @@ from operators.needs import SINK_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.sinks.names import Names
-from streams.batches import Batch
+from streams.batches import Batch, HitBatch
 
 __all__ = ["CollectSink", "CountSink", "ListenSink", "NamingSink", "SampleSink"]
 
@@ -40,6 +40,18 @@ def in_time_order(inputs: Inputs) -> Iterator[Batch]:
 def results_in(batch: Any) -> int:
     """Return how many results a batch holds."""
     return int(getattr(batch, "results", len(batch)))
+
+
+def _single(batch: Any, place: int) -> Any:
+    """Return one result of a batch as a batch."""
+    if not isinstance(batch, HitBatch):
+        return batch.slice(place, place + 1)
+    row = int(np.searchsorted(batch.off, place, side="right")) - 1
+    one = slice(row, row + 1)
+    return HitBatch(
+        batch.seq[one], batch.ts[one], batch.ids.slice(row, row + 1), np.array([0, 1], np.int32),
+        batch.number[place : place + 1],
+    )  # fmt: skip
 
 
 class CountSink(Bolt):
@@ -77,8 +89,12 @@ class NamingSink(Bolt):
         for batch in in_time_order(inputs):
             if self.counts:
                 self._context.count("results", results_in(batch))
-            self.write(self._names.named(batch))
+            self.take(batch)
         self._names.drop_ended(epoch)
+
+    def take(self, batch: Any) -> None:
+        """Name the results of a batch, and write them."""
+        self.write(self._names.named(batch))
 
     def write(self, batch: Any) -> None:
         """Keep a batch."""
@@ -130,11 +146,13 @@ class SampleSink(NamingSink):
         self._random = np.random.default_rng(context.seed)
         self._kept: list[tuple[float, Any]] = []
 
-    def write(self, batch: Any) -> None:
-        """Give each result a random rank and keep those that rank first."""
-        ranks = self._random.random(len(batch))
-        for row in np.argsort(ranks)[: self.size].tolist():
-            self._kept.append((float(ranks[row]), batch.slice(row, row + 1)))
+    def take(self, batch: Any) -> None:
+        """Give each result a random rank and keep those that rank first; only these are named."""
+        ranks = self._random.random(results_in(batch))
+        last = self._kept[-1][0] if 0 < self.size == len(self._kept) else 1.0
+        better = np.flatnonzero(ranks < last)
+        for place in better[np.argsort(ranks[better])][: self.size].tolist():
+            self._kept.append((float(ranks[place]), self._names.named(_single(batch, place))))
         self._kept = sorted(self._kept, key=itemgetter(0))[: self.size]
 
     def finish(self, emit: Emitter) -> None:

@@ -13,7 +13,17 @@ from topology.declaration import Settings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
-PACKAGES = ("streams", "partitioners", "operators", "topology", "pipeline", "benchmarks", "examples", "tests")
+PACKAGES = (
+    "streams",
+    "partitioners",
+    "operators",
+    "topology",
+    "pipeline",
+    "benchmarks",
+    "reports",
+    "examples",
+    "tests",
+)
 MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 #: Words that are modules here, but also what the examples call a value, or a key of a topology file.

@@ -4,7 +4,7 @@ import sys
 
 import structlog
 
-__all__ = ["configure_logs"]
+__all__ = ["configure_logs", "say_compiling"]
 
 
 def configure_logs(as_json: bool = False, *, quiet: bool = False) -> None:
@@ -41,3 +41,8 @@ def _without_debug(_logger: object, level: str, event: structlog.typing.EventDic
     if level == "debug":
         raise structlog.DropEvent
     return event
+
+
+def say_compiling() -> None:
+    """Say why nothing seems to happen."""
+    structlog.get_logger().info("compiling kernels, once on this machine; the clock of the run stands still meanwhile")

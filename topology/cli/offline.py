@@ -1,4 +1,4 @@
-"""``prepare``, ``build``, ``workload`` and ``plot``: the offline plane, on Spark."""
+"""``prepare``, ``build`` and ``workload``: the offline plane, on Spark."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from streams.errors import DeclarationError, InputError
+from streams.errors import DeclarationError
 from streams.geometry import Rect
 from topology.input_files import vocabulary_of
 from topology.plan_request import EVALUATOR
 from topology.toml import load_topology
 from topology.wiring import answers_of
 
-__all__ = ["build", "plot", "prepare", "workload"]
+__all__ = ["build", "prepare", "workload"]
 
 Master = Annotated[str, typer.Option("--master", help="Any Spark master.")]
 LOCAL = "local[*]"
@@ -158,22 +158,3 @@ def workload(
     with _steps() as progress:
         made = pipeline.workload(data, out, chosen, master=master, progress=progress)
     typer.echo(f"{out}: {made:,} queries")
-
-
-def plot(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan, or a summary (JSON).")],
-    out: Annotated[Path, typer.Option("--out", help="The PNG file to write.")],
-    data: Annotated[
-        Path | None, typer.Option("--data", help="The prepared data set that a plan is drawn over.")
-    ] = None,
-) -> None:
-    """Draw a plan over its data, or a summary's load and throughput over time."""
-    import pipeline
-
-    if not file.is_file():
-        raise InputError(f"{file}: no such file; give a plan file or a summary")
-    if file.suffix == ".json":
-        pipeline.plot_summary(file, out)
-    else:
-        pipeline.plot_plan(file, data, out)
-    typer.echo(f"{out}")

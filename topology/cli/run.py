@@ -14,12 +14,13 @@ from streams.errors import DeclarationError, InputError
 from streams.files.prepared import is_prepared
 from topology.amendments import with_columns, with_injections, with_listener, with_rejects, with_results, with_source
 from topology.checkpoints.store import open_store
-from topology.cli.logs import configure_logs
+from topology.cli.logs import configure_logs, say_compiling
 from topology.cli.progress import progress_line
 from topology.cli.showcase import print_alerts
 from topology.cli.stopping import stop_on_interrupt
 from topology.cli.summary_table import print_summary, print_warnings
 from topology.declaration import Topology
+from topology.hotspots import hotspots_of
 from topology.input_files import odd_times
 from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
@@ -135,6 +136,7 @@ def _begin(topology: Topology) -> None:
 
 def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, console: Console, quiet: bool) -> None:
     if path is not None:
+        summary = {"topology": topology.settings.name, "hotspots": hotspots_of(topology), **summary}
         path.write_text(json.dumps(summary, indent=2) + "\n", "utf-8")
     log.info("run_finished", topology=topology.settings.name, objects=summary["objects"], results=summary["results"])
     if not quiet:
@@ -179,8 +181,9 @@ def run(
     _begin(amended)
     with naming_file(topology), stop_on_interrupt() as should_stop, progress_line(quiet) as progress:
         outcome = run_topology(
-            amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume
-        )
+            amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume,
+            on_compile=say_compiling,
+        )  # fmt: skip
         interrupted = should_stop()
     console = Console(stderr=results == "-")
     if show:
@@ -225,7 +228,7 @@ def verify(
     _begin(amended)
     with naming_file(topology), stop_on_interrupt() as should_stop, progress_line(quiet) as progress:
         outcome, comparison = verified_run(
-            amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop
+            amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, on_compile=say_compiling
         )
         interrupted = should_stop()
     console = Console(stderr=results == "-", highlight=False, soft_wrap=True)
