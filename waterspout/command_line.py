@@ -38,6 +38,11 @@ COMMANDS = {
         "reports.plotting",
         "Draw a plan over its data, alerts on a map, or the load and throughput of runs over their stream.",
     ),
+    "compare": (
+        "reports.commands",
+        "Run topologies on the same input and injections, repeated with seeds, and write one page that compares them.",
+    ),
+    "report": ("reports.commands", "Write one page about one run, from its summary."),
     "init": ("waterspout.shipped", "Copy the shipped topologies and sample data into a folder."),
     "bench": ("topology.cli.bench", "Run a benchmark and print a table, always next to a baseline in the same run."),
 }
