@@ -165,6 +165,7 @@ class RankedBatch(RowColumns):
 
     `type` and `k` are the query's; `instant` tells an answer that is given once, as of `ts`, from the state of a standing
     query. Items are objects, by `seq` and identifier, or terms, by keyword id; `value` is the distance, the score or the count.
+    Of the nearest, where several evaluators have parts, a list may be only what is new since the last.
     An empty list of a standing query says that its sender has nothing for it. One with k = 0 says that the query has ended, one
     with k < 0 that the list of evaluator -1 - k is part of its sender's now. At an instant k < 0 says that there is no answer.
     """

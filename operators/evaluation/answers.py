@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.evaluation.core import Found, ListCore
+from operators.evaluation.core import Found, Growing, ListCore
 from operators.evaluation.division import standing
 from operators.evaluation.handover import Handover
 from operators.evaluation.instants import Instants
 from operators.operator import Emitter, Epoch
 from streams.batches import TYPE_TERMS, QueryBatch, RankedBatch
-from streams.columns import Ints, union_of, without
+from streams.columns import Ints, distinct, union_of, without
 
 __all__ = ["Answers"]
 
@@ -24,21 +24,29 @@ _NONE: Ints = np.empty(0, np.int64)
 class Answers:
     """What an evaluator whose results are lists sends to the mergers: on one stream, or counts of terms on ``counts``.
 
+    Where lists only gain (`Growing`) and queries have several homes, a list is sent whole once, and then what is new in it.
+
     Attributes:
         changed: standing queries whose list has changed since it was sent.
         last_ts: the time of the last object that can have changed a list; None before the first.
     """
 
-    def __init__(self, core: ListCore, *streams: str) -> None:
+    def __init__(self, core: ListCore, *streams: str, one_home: bool) -> None:
         self._core, self._streams = core, streams
+        self._growing = core if isinstance(core, Growing) and not one_home else None
         self.instants = Instants()
         self.changed: Ints = _NONE
         self.last_ts: int | None = None
+        #: The least `seq` of what was taken since lists were sent, and those lists that have more unsent than came from there.
+        self._since: int | None = None
+        self._whole: Ints = _NONE
 
-    def change(self, found: Found, ts: int | None) -> None:
-        """Note what objects up to a time have brought."""
+    def change(self, found: Found, ts: int | None, first: int | None = None) -> None:
+        """Note what objects up to a time have brought; `first` is the least `seq` of them."""
         self.changed = union_of(self.changed, found.changed)
         self._saw(ts)
+        if first is not None:
+            self._since = first if self._since is None else min(self._since, first)
 
     def _saw(self, ts: int | None) -> None:
         if ts is not None:
@@ -51,18 +59,33 @@ class Answers:
         if handover is not None:
             speaking = handover.settle(None if epoch.final else epoch.number)
             if len(speaking):
-                self.changed = union_of(self.changed, standing(self._core.queries(speaking)))
+                spoken = standing(self._core.queries(speaking))
+                self.changed, self._whole = union_of(self.changed, spoken), union_of(self._whole, spoken)
         withheld = _NONE if handover is None else handover.withheld
         self._answer(epoch.watermark, withheld, emit)
         ready = without(self.changed, withheld)
         self.changed = self.changed[np.isin(self.changed, withheld)] if len(ready) < len(self.changed) else _NONE
         ready = ready[self._core.holds(ready)]
-        for start in range(0, len(ready), SENT_TOGETHER):
-            self._emit(self._stamped(self._core.results(ready[start : start + SENT_TOGETHER])), emit)
+        self._send_lists(ready, emit)
         if handover is not None:
             numbers, others = handover.replaced(ready)
             if len(numbers):
                 self._note(_notes(numbers, self.last_ts, -1 - others), emit)
+
+    def _send_lists(self, ready: Ints, emit: Emitter) -> None:
+        """Send lists whole, or what is new in them since the last ones were sent."""
+        growing, since = self._growing, self._since
+        gaining = _NONE if growing is None or since is None else without(ready, self._whole)
+        whole = ready if not len(gaining) else ready[np.isin(ready, self._whole)] if len(self._whole) else _NONE
+        for start in range(0, len(gaining), SENT_TOGETHER):
+            assert growing is not None
+            assert since is not None
+            self._emit(self._stamped(growing.gained(gaining[start : start + SENT_TOGETHER], since)), emit)
+        for start in range(0, len(whole), SENT_TOGETHER):
+            self._emit(self._stamped(self._core.results(whole[start : start + SENT_TOGETHER])), emit)
+        left = without(self._whole, ready)
+        # What is held back is sent whole when its time has come.
+        self._whole, self._since = union_of(left[self._core.holds(left)], self.changed), None
 
     def _emit(self, lists: RankedBatch, emit: Emitter) -> None:
         """Send lists, each where its merger reads."""
@@ -142,6 +165,7 @@ class Answers:
             return False
         self._saw(int(lists.ts.max()))
         self._core.adopt(lists)
+        self._whole = union_of(self._whole, distinct(lists.number))
         return bool(np.isin(lists.number, self.changed).any())
 
     # --- state -------------------------------------------------------------------------------------------------------
@@ -152,12 +176,16 @@ class Answers:
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is to be sent."""
-        return {"instants": self.instants.snapshot(), "changed": self.changed, "last_ts": self.last_ts}
+        return {
+            "instants": self.instants.snapshot(), "changed": self.changed, "last_ts": self.last_ts, "whole": self._whole,
+            "since": self._since,
+        }  # fmt: skip
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
         self.instants.restore(state["instants"])
         self.changed, self.last_ts = state["changed"], state["last_ts"]
+        self._whole, self._since = state["whole"], state["since"]
 
 
 def _notes(numbers: Ints, ts: int | None, k: NDArray[np.integer], at: Ints | None = None) -> RankedBatch:

@@ -16,7 +16,7 @@ from partitioners.columns import Floats
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 
-__all__ = ["Clocked", "Core", "Found", "Keeping", "ListCore"]
+__all__ = ["Clocked", "Core", "Found", "Growing", "Keeping", "ListCore"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +153,17 @@ class Keeping(Protocol):
     @staticmethod
     def with_objects(state: dict[str, Any], givers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return a snapshot with the objects of others in place of its own."""
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """What a core with lists may offer besides: an object in a list leaves it only for better ones, never by itself.
+
+    So where several evaluators have parts of a list, a merger that is sent what is new has all of it.
+    """
+
+    def gained(self, numbers: Ints, since: int) -> RankedBatch:
+        """Return of these standing queries what `results` has from objects with this `seq` or a larger one."""
 
 
 class ListCore(Core, Protocol):

@@ -88,7 +88,9 @@ def divided_states(core: Any, states: Sequence[State], division: Division) -> li
             mine = np.isin(number, held.number)
             instants.catch_up(held.take(np.searchsorted(held.number, number[mine])), instant[mine])
         changed = np.intersect1d(known.number, standing(held))
-        answers = {"instants": instants.snapshot(), "changed": changed, "last_ts": last_ts}
+        answers = {
+            "instants": instants.snapshot(), "changed": changed, "last_ts": last_ts, "whole": changed, "since": None
+        }  # fmt: skip
         divided.append(
             {
                 "core": _with_objects(core, worker, states, division, core.divided(states[0]["core"], held, known)),

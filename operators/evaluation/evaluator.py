@@ -93,7 +93,10 @@ class Evaluator(Bolt):
         self._context = context
         self._core = self.make_core(context)
         lists_on = self.lists_on or (self.answers_on,)
-        self._answers = Answers(cast(ListCore, self._core), *lists_on) if self.core_class.remembers else None
+        one_home = context.plan is not None and context.plan.single_home
+        self._answers = (
+            Answers(cast(ListCore, self._core), *lists_on, one_home=one_home) if self.core_class.remembers else None
+        )
         self._speakers = Speakers(context.index, context.metric, context.plan if self.answers_on == "results" else None)
         self._schedule: PlanSchedule | None = None
         self._handover: Handover | None = None
@@ -218,7 +221,7 @@ class Evaluator(Bolt):
 
     def _update(self, answers: Answers, objects: ObjectBatch, emit: Emitter) -> None:
         if len(objects):
-            answers.change(self._take(objects, emit), int(objects.ts.max()))
+            answers.change(self._take(objects, emit), int(objects.ts.max()), int(objects.seq.min()))
 
     # --- what comes and goes -----------------------------------------------------------------------------------------
 

@@ -41,6 +41,10 @@ class KnnCore:
         """Return the subscriptions whose list an epoch has changed."""
         return Found(changed=self._index.take(objects))
 
+    def gained(self, numbers: Ints, since: int) -> RankedBatch:
+        """Return what is new in lists."""
+        return self._index.results(numbers, since)
+
     def adopt(self, results: RankedBatch) -> None:
         """Unite lists with those that another evaluator had."""
         self._index.adopt(results)

@@ -146,6 +146,10 @@ class MixedCore:
         """Return the lists of those of these queries that have any."""
         return self._nearest.results(numbers[self._nearest.holds(numbers)])
 
+    def gained(self, numbers: Ints, since: int) -> RankedBatch:
+        """Return what is new in the lists of those of these queries that have any."""
+        return self._nearest.gained(numbers[self._nearest.holds(numbers)], since)
+
     def adopt(self, results: RankedBatch) -> None:
         """Unite lists with those that another evaluator had."""
         self._nearest.adopt(results)

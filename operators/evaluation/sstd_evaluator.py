@@ -150,8 +150,7 @@ class SstdEvaluator(Evaluator):
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Use the radii of mergers, do what every evaluator does, and say which answers could not be given."""
         for radii in inputs.batches("radii"):
-            held = self._core.holds(radii.column("number"))
-            self._mixed.bind(radii.column("number")[held], radii.column("bound")[held])
+            self._mixed.bind(radii.column("number"), radii.column("bound"))
         super().execute_epoch(epoch, inputs, emit)
         if len(self._probes) or inputs.batches("probes"):
             self._probe([self._probes, *inputs.batches("probes")], epoch, emit)

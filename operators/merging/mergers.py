@@ -14,6 +14,7 @@ from operators.evaluation.handover import BOUND_FIELDS
 from operators.merging.fingerprints import Fingerprints
 from operators.merging.keyed_rows import KeyedRows
 from operators.merging.lists import fingerprints, summed, united
+from operators.merging.nearest_union import NearestUnion
 from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
@@ -33,6 +34,8 @@ _BY_QUERY = Need(("fields",), "the lists of one query would reach several merger
 @dataclass
 class RankedMerger(Bolt):
     """Unites rankings: of standing queries the newest list of each evaluator, of instants those of one epoch.
+
+    The nearest of standing queries are what was ever sent (`NearestUnion`): evaluators may send only what is new.
 
     Where somebody reads ``radii``, the distance of the kth object of a `knn` query is sent whenever its list has changed:
     evaluators need not look at what is farther away (SSTD, Section 6.3).
@@ -58,7 +61,10 @@ class RankedMerger(Bolt):
         """Start with no list."""
         self._context = context
         self._one_home = context.plan is not None and context.plan.single_home
+        #: Whether lists of the nearest come in parts, which stay true: evaluators decide by the same.
+        self._grows = not self._one_home and not self.first_seen
         self._partial = KeyedRows(RankedBatch.empty())
+        self._nearest = NearestUnion()
         self._said = Fingerprints()
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
@@ -74,7 +80,19 @@ class RankedMerger(Bolt):
             emit.batch(self._at_once(lists.where(lists.instant)), "results")
             if lists.instant.all():
                 return
+        self._standing(lists, sender, emit)
+
+    def _standing(self, lists: RankedBatch, sender: Ints, emit: Emitter) -> None:
+        """Merge the lists of standing queries, and forget those of which one says that they have ended."""
         standing = ~lists.instant
+        if self._grows:
+            nearest = standing & (lists.type == TYPE_KNN) & (lists.k > 0)
+            if nearest.any():
+                self._emit(self._nearest.enter(lists.where(nearest)), emit)
+                standing &= ~nearest
+            if len(self._nearest):
+                notes = standing & (lists.k < 0)
+                standing[notes] = ~self._nearest.holds(lists.number[notes])
         # A list that is part of another's now is withdrawn before new ones are entered: its evaluator may have one again.
         replaced = np.flatnonzero(standing & (lists.k < 0))
         self._partial.remove((lists.number[replaced] << _SHIFT) | (-1 - lists.k[replaced]))
@@ -83,10 +101,9 @@ class RankedMerger(Bolt):
             # The newest list of a query is all there is to know of it.
             _, newest = np.unique(lists.number[fresh][::-1], return_index=True)
             self._send_changed(self._whole(lists.take(fresh[::-1][newest])), emit)
-        else:
+        elif len(touched := np.unique(lists.number[standing & (lists.k != 0)])):
             self._keep(lists.take(fresh), sender[fresh])
-            if len(touched := np.unique(lists.number[standing & (lists.k != 0)])):
-                self._send_changed(self._united(touched), emit)
+            self._send_changed(self._united(touched), emit)
         self._forget(np.unique(lists.number[standing & (lists.k == 0)]))
 
     def _pass_on(self, batches: Sequence[RankedBatch], emit: Emitter) -> bool:
@@ -146,7 +163,12 @@ class RankedMerger(Bolt):
         new = self._said.exchange(lists.number, fingerprints(lists, by_id=self.first_seen))
         if not new.any():
             return
-        lists = lists if new.all() else lists.take(np.flatnonzero(new))
+        self._emit(lists if new.all() else lists.take(np.flatnonzero(new)), emit)
+
+    def _emit(self, lists: RankedBatch, emit: Emitter) -> None:
+        """Pass lists on, and to evaluators how far those of the nearest reach."""
+        if not len(lists):
+            return
         emit.batch(lists, "results")
         whole = np.flatnonzero((lists.type == TYPE_KNN) & (np.diff(lists.off) == lists.k))
         if "radii" in self._context.targets and len(whole):
@@ -160,30 +182,39 @@ class RankedMerger(Bolt):
         if not len(numbers):
             return
         self._said.remove(numbers)
+        self._nearest.remove(numbers)
         _, keys, _ = self._partial.between(numbers << _SHIFT, (numbers + 1) << _SHIFT)
         self._partial.remove(keys)
 
     def snapshot(self) -> State:
         """Return all lists, and what was said of them."""
-        return {"partial": self._partial.snapshot(), "said": self._said.snapshot(), "last_ts": self._last_ts}
+        return {
+            "partial": self._partial.snapshot(), "nearest": self._nearest.snapshot(), "said": self._said.snapshot(),
+            "last_ts": self._last_ts,
+        }  # fmt: skip
 
     def restore(self, state: State) -> None:
         """Take over a snapshot."""
         self._partial.restore(state["partial"])
+        self._nearest.restore(state["nearest"])
         self._said.restore(state["said"])
         self._last_ts = state["last_ts"]
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
-        """All know what was said of all queries; with other evaluators their lists come anew, else each keeps all of them."""
-        whole = KeyedRows(RankedBatch.empty())
+        """All know what was said of all queries, and the nearest; other lists come anew where evaluators are others."""
+        whole, nearest = KeyedRows(RankedBatch.empty()), NearestUnion()
         said = Fingerprints()
         for state in states:
+            nearest.enter(state["nearest"])
             said.exchange(state["said"]["numbers"], state["said"]["prints"])
             if not division.replanned:
                 whole.put(state["partial"]["keys"], state["partial"]["rows"])
         last_ts = max(state["last_ts"] for state in states)
-        return [{"partial": whole.snapshot(), "said": said.snapshot(), "last_ts": last_ts}] * division.tasks
+        divided = {
+            "partial": whole.snapshot(), "nearest": nearest.snapshot(), "said": said.snapshot(), "last_ts": last_ts
+        }  # fmt: skip
+        return [divided] * division.tasks
 
 
 def _each_once(batches: Sequence[RankedBatch]) -> bool:
@@ -215,6 +246,7 @@ class TermsMerger(RankedMerger):
     def open(self, context: TaskContext) -> None:
         """Start with the words of the vocabulary."""
         super().open(context)
+        self._grows = False
         self._vocabulary = None if context.vocabulary is None else load_vocabulary(context.vocabulary)
         self._words: dict[int, str] = {}
 

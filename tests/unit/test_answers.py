@@ -1,10 +1,12 @@
 """Lists that move by hand, where several evaluators have one of a query: whose take whose place."""
 
 import numpy as np
+import pytest
 from test_handover import batch, core_of, ints, looked
 from test_merged_lists import ranked
 
 from operators.evaluation.answers import Answers
+from operators.evaluation.core import Found
 from operators.evaluation.handover import Handover
 from operators.operator import Emitter, Epoch
 from streams.batches import RankedBatch, batch_fields
@@ -12,7 +14,7 @@ from streams.batches import RankedBatch, batch_fields
 
 def answering(worker, *numbers):
     """Return the lists and the moves of one evaluator that holds these queries."""
-    return Answers(core_of(*numbers), "rankings"), Handover(worker, 10)
+    return Answers(core_of(*numbers), "rankings", one_home=False), Handover(worker, 10)
 
 
 def moved_on(answers, handover, old, new):
@@ -70,3 +72,55 @@ def test_where_a_query_has_one_home_its_list_replaces_by_itself():
     answers, handover = answering(1, 5)
     answers.adopt(handover, ranked([(5, 7, 2, [(3, 7)])]), 0, one_home=True)
     assert np.concatenate(handover.replaced(ints(5))).tolist() == []
+
+
+class GrowingCore:
+    """Lists of query 5 and 6 that only gain: objects by `seq`."""
+
+    def __init__(self, *seqs):
+        self.seqs = list(seqs)
+
+    def holds(self, numbers):
+        return np.isin(numbers, (5, 6))
+
+    def queries(self, numbers):
+        return batch(*numbers.tolist())
+
+    def adopt(self, lists):
+        self.seqs += lists.seq.tolist()
+
+    def results(self, numbers):
+        return self.gained(numbers, 0)
+
+    def gained(self, numbers, since):
+        return ranked([(n, 0, 9, [(seq, seq) for seq in sorted(self.seqs) if seq >= since]) for n in numbers.tolist()])
+
+
+@pytest.mark.parametrize("one_home", [False, True])
+def test_lists_that_grow_are_sent_as_what_is_new_where_several_have_parts(one_home):
+    """From the first object on that came since the last ones were sent; where one evaluator has all, lists are whole."""
+    answers, handover = Answers(GrowingCore(1, 4), "rankings", one_home=one_home), Handover(1, 10)
+    answers.change(Found(changed=ints(5)), 8, 4)
+    assert sent(answers, handover, 3) == [(9, [1, 4] if one_home else [4])]
+    answers._core.seqs += [6, 7]
+    answers.change(Found(changed=ints(5)), 8, 7)
+    answers.change(Found(changed=ints(5)), 8, 6)
+    again = Answers(answers._core, "rankings", one_home=one_home)
+    again.restore(answers.snapshot())
+    assert sent(again, handover, 4) == [(9, [1, 4, 6, 7] if one_home else [6, 7])]
+    assert sent(again, handover, 5) == []
+
+
+def test_lists_that_were_held_back_or_adopted_are_sent_whole():
+    """What came while nobody spoke for a query is older than what came last."""
+    answers, handover = Answers(GrowingCore(1, 4), "rankings", one_home=False), Handover(1, 10)
+    handover._waiting = [(4, ints(5))]
+    answers.change(Found(changed=ints(5, 6)), 8, 4)
+    assert sent(answers, handover, 3) == [(9, [4])]  # of 6
+    answers.adopt(handover, ranked([(6, 7, 9, [(3, 7)])]), 0, one_home=False)
+    answers._core.seqs.append(6)
+    answers.change(Found(changed=ints(5, 6)), 8, 6)
+    assert sent(answers, handover, 4) == [(9, [1, 3, 4, 6]), (9, [1, 3, 4, 6]), (-1, [])]
+    answers._core.seqs.append(8)
+    answers.change(Found(changed=ints(5, 6)), 8, 8)
+    assert sent(answers, handover, 5) == [(9, [8]), (9, [8])]

@@ -5,12 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_merged_lists import plain, ranked
 
 from operators.merging.mergers import RankedMerger, TermsMerger
 from operators.operator import Arrival, Emitter, Epoch, Inputs, TaskContext
 from operators.redistribution import Division
-from streams.batches import TYPE_TERMS, QueryBatch, TupleBatch
+from streams.batches import TYPE_KNN, TYPE_TERMS, QueryBatch, TupleBatch
 from streams.errors import RunError
 from streams.geometry import Rect
 from streams.state import pack_state, unpack_state
@@ -138,6 +140,60 @@ def test_merger_unites_the_answers_to_an_instant_at_once():
         (7, 1, [2, 1]), (8, 1, []), (7, 2, [1]), (9, 1, [4]),
     ]  # fmt: skip
     assert held(merger) == ([(9, 2)], [9])
+
+
+def nearest(*lists):
+    return ranked(lists, type_=TYPE_KNN)
+
+
+def test_merger_keeps_the_nearest_that_were_ever_sent():
+    """Lists come whole or as what is new; none that is withdrawn, empty or sent again takes anything away or is news."""
+    merger = opened(RankedMerger())
+    assert short(sent(merger, (0, nearest((7, 1, 2, [(1, 5)]))), (1, nearest((7, 1, 2, [(2, 9)]), (8, 1, 1, []))))) == [
+        (7, [1, 2])
+    ]
+    assert [
+        (n, ts, [seq for seq, *_ in items]) for n, ts, _, items in sent(merger, (0, nearest((7, 3, 2, [(3, 5)]))))
+    ] == [(7, 3, [1, 3])]
+    assert sent(merger, (1, nearest((7, 4, 2, [(4, 5), (1, 5)]))), (1, note(7, -1)), (0, nearest((7, 4, 2, [])))) == []
+    found = sent(merger, (0, nearest((7, 2, 2, [(6, 1)]), (8, 2, 1, [(6, 2)]))), (1, nearest((8, 2, 1, [(5, 2)]))))
+    assert [(n, ts, items) for n, ts, _, items in found] == [
+        (7, 4, [(6, "o6", 1.0), (1, "o1", 5.0)]), (8, 2, [(5, "o5", 2.0)]),
+    ]  # fmt: skip
+    assert held(merger) == ([], [])
+
+
+def test_merger_of_the_nearest_goes_on_from_its_state_and_forgets():
+    """Also where states are divided among others; a query that has ended has no list any more."""
+    merger, other = opened(RankedMerger()), opened(RankedMerger())
+    sent(merger, (0, nearest((7, 6, 2, [(1, 1)]), (9, 6, 1, [(1, 1)]))))
+    sent(other, (0, nearest((8, 9, 2, [(1, 1)]))))
+    states = RankedMerger.redistribute(
+        [merger.snapshot(), other.snapshot()], Division("merger", 3, queries=QueryBatch.empty())
+    )
+    for state in [*states, merger.snapshot()]:
+        again = opened(RankedMerger())
+        again.restore(unpack_state(pack_state(state)))
+        assert sent(again, (0, nearest((7, 7, 2, [(1, 1)])))) == []
+        assert short(sent(again, (1, nearest((7, 7, 2, [(2, 2)]))), (0, note(9, 0)))) == [(7, [1, 2])]
+        assert short(sent(again, (1, nearest((9, 8, 1, [(3, 3)]))))) == [(9, [3])]
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 40), max_size=6)), max_size=6), max_size=12)
+)
+def test_merger_of_the_nearest_is_a_sorted_set(epochs):
+    """Against all that was ever sent, sorted; a list is passed on exactly when it is another."""
+    merger, known, last = opened(RankedMerger()), {}, {}
+    for epoch in epochs:
+        came = [(task, nearest((number, 0, 1 + 2 * number, [(seq, seq // 4) for seq in seqs])))
+                for task, (number, seqs) in enumerate(epoch)]  # fmt: skip
+        for number, seqs in epoch:
+            known.setdefault(number, set()).update(seqs)
+        found = dict(short(sent(merger, *came)))
+        whole = {n: sorted(seqs, key=lambda seq: (seq // 4, seq))[: 1 + 2 * n] for n, seqs in known.items()}
+        assert found == {n: seqs for n, seqs in whole.items() if seqs != last.get(n, [])}
+        last = whole
 
 
 @pytest.mark.parametrize(("first_seen", "expected"), [(False, [2, 1]), (True, [1, 2])])

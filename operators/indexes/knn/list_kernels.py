@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
-from operators.indexes.core.query_table import ANY, ASLEEP
+from operators.indexes.core.query_table import ASLEEP
 from operators.indexes.knn.blocks import EXACT, class_of, room_of
 from streams.kernel import kernel
 
-__all__ = ["close", "gather", "mark", "merge", "open_lists", "places", "renumber", "settle"]
+__all__ = ["bind", "close", "gather", "mark", "merge", "places", "recent_places", "renumber", "settle"]
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -64,18 +64,6 @@ def _give_block(start: Int, block_class: Int, row: Slots, free: Slots) -> None:
     if block_class > 0:
         row[start] = free[block_class]
         free[block_class] = start
-
-
-@kernel
-def open_lists(slots: Slots, wanted: Slots, traits: Bytes, kw: Slots, radius: Floats, heads: Slots) -> None:
-    """Begin empty lists, which take no entries before the first object comes."""
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        radius[slot] = np.inf
-        heads[slot, 0] = 0
-        heads[slot, 1] = wanted[i] << BITS
-        if traits[slot] & ANY == 0 and kw[slot, 1] >= 0:
-            heads[slot, 1] |= SEVERAL
 
 
 @kernel
@@ -226,15 +214,40 @@ def _settle(
 @kernel
 def _merge(
     begin: Int, slots: Slots, off: Slots, distances: Floats, numbers: Ints, rows: Slots, radius: Floats, heads: Slots,
-    far: Floats, row: Slots, free: Slots, seq: Ints, state: Ints,
+    far: Floats, row: Slots, free: Slots, seq: Ints, state: Ints, gained: NDArray[np.bool_],
 ) -> Int:  # fmt: skip
-    """Enter lists of others, item by item from `begin` on; return where to go on when entries have grown, or the end."""
+    """Enter lists of others, item by item from `begin` on; return where to go on when entries have grown, or the end.
+
+    `gained` tells of each list whether something entered.
+    """
     for i in range(slots.shape[0]):
+        if i + _AHEAD < slots.shape[0]:
+            prefetch(heads, 2 * np.int64(slots[i + _AHEAD]))
+        if i + _AHEAD // 2 < slots.shape[0]:
+            ahead = np.int64(slots[i + _AHEAD // 2])
+            start, length = np.int64(heads[ahead, 0]), np.int64(heads[ahead, 1]) & LENGTH
+            prefetch(far, start)
+            prefetch(far, start + length)
+            prefetch(row, start + length)
         for p in range(max(np.int64(off[i]), begin), off[i + 1]):
             entered = _enter(slots[i], distances[p], numbers[p], rows[p], radius, heads, far, row, free, seq, state)
             if entered < 0:
                 return p
+            if entered > 0:
+                gained[i] = True
     return np.int64(off[off.shape[0] - 1])
+
+
+@kernel
+def bind(slots: Slots, bounds: Floats, radius: Floats, out: Slots) -> Int:
+    """Lower radii to bounds, NaN is none; write the slots whose radius is another now, and return how many."""
+    count = 0
+    for i in range(slots.shape[0]):
+        if bounds[i] < radius[slots[i]]:
+            radius[slots[i]] = bounds[i]
+            out[count] = slots[i]
+            count += 1
+    return count
 
 
 #: Their arguments come as tuples of arrays, which a type checker cannot count.
@@ -253,10 +266,25 @@ def places(slots: Slots, heads: Slots, off: Slots) -> None:
 
 
 @kernel
+def recent_places(since: Int, slots: Slots, heads: Slots, row: Slots, seq: Ints, off: Slots) -> None:
+    """Do the same with only the entries whose object has a `seq` of `since` or more."""
+    off[0] = 0
+    for i in range(slots.shape[0]):
+        if i + _AHEAD < slots.shape[0]:
+            ahead = np.int64(slots[i + _AHEAD])
+            prefetch(row, np.int64(heads[ahead, 0]))
+        base, count = np.int64(heads[slots[i], 0]), 0
+        for e in range(base, base + (np.int64(heads[slots[i], 1]) & LENGTH)):
+            count += seq[row[e]] >= since
+        off[i + 1] = off[i] + count
+
+
+@kernel
 def gather(
-    slots: Slots, heads: Slots, far: Floats, row: Slots, seq: Ints, off: Slots, out: Floats, rows: Slots, numbers: Ints
-) -> None:
-    """Copy lists, with the `seq` of their objects; `off` has their places."""
+    since: Int, slots: Slots, heads: Slots, far: Floats, row: Slots, seq: Ints, off: Slots, out: Floats, rows: Slots,
+    numbers: Ints,
+) -> None:  # fmt: skip
+    """Copy lists, with the `seq` of their objects; `off` has their places, of whole lists or of entries from `since` on."""
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
             ahead = np.int64(slots[i + _AHEAD])
@@ -265,10 +293,13 @@ def gather(
                 prefetch(far, e)
             prefetch(row, start)
             prefetch(row, start + length)
-        base = np.int64(heads[slots[i], 0])
-        for e in range(np.int64(heads[slots[i], 1]) & LENGTH):
-            out[off[i] + e] = far[base + e]
-            rows[off[i] + e] = row[base + e]
+        base, length = np.int64(heads[slots[i], 0]), np.int64(heads[slots[i], 1]) & LENGTH
+        whole, to = off[i + 1] - off[i] == length, np.int64(off[i])
+        for e in range(base, base + length):
+            if whole or seq[row[e]] >= since:
+                out[to] = far[e]
+                rows[to] = row[e]
+                to += 1
     for p in range(rows.shape[0]):
         if p + _AHEAD < rows.shape[0]:
             prefetch(seq, np.int64(rows[p + _AHEAD]))
@@ -276,9 +307,19 @@ def gather(
 
 
 @kernel
+def _ask_for_rows(i: Int, slots: Slots, heads: Slots, row: Slots) -> None:
+    """Ask for the entries of a list some places on."""
+    if i + _AHEAD < slots.shape[0]:
+        start = np.int64(heads[slots[i + _AHEAD], 0])
+        prefetch(row, start)
+        prefetch(row, start + (np.int64(heads[slots[i + _AHEAD], 1]) & LENGTH))
+
+
+@kernel
 def mark(slots: Slots, heads: Slots, row: Slots, named: NDArray[np.bool_]) -> None:
     """Mark the rows of objects that lists name."""
     for i in range(slots.shape[0]):
+        _ask_for_rows(i, slots, heads, row)
         base = np.int64(heads[slots[i], 0])
         for e in range(base, base + (np.int64(heads[slots[i], 1]) & LENGTH)):
             named[row[e]] = True
@@ -288,6 +329,7 @@ def mark(slots: Slots, heads: Slots, row: Slots, named: NDArray[np.bool_]) -> No
 def renumber(slots: Slots, heads: Slots, row: Slots, new: Slots) -> None:
     """Give the entries of lists the new rows of their objects."""
     for i in range(slots.shape[0]):
+        _ask_for_rows(i, slots, heads, row)
         base = np.int64(heads[slots[i], 0])
         for e in range(base, base + (np.int64(heads[slots[i], 1]) & LENGTH)):
             row[e] = new[row[e]]

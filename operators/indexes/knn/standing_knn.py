@@ -34,6 +34,9 @@ Floats = NDArray[np.float64]
 #: So many of the objects that came last are kept, to tell which subscriptions they cost work.
 KEPT_OBJECTS = 1024
 
+#: Radii that come from elsewhere: what the structure has of them may stay as it is, too large, until a probe reads it.
+_NOTHING_READ = Near(0, 0, np.zeros(1, np.int64), np.empty(0, np.int32), 0)
+
 
 class StandingKnn(StandingQueries):
     """Subscriptions and their k nearest objects, over any structure."""
@@ -138,10 +141,10 @@ class StandingKnn(StandingQueries):
 
     # --- results -----------------------------------------------------------------------------------------------------
 
-    def results(self, numbers: Ints) -> RankedBatch:
-        """Return the lists of queries that are held, in this order."""
+    def results(self, numbers: Ints, since: int | None = None) -> RankedBatch:
+        """Return the lists of queries that are held, in this order; with `since` only objects from this `seq` on."""
         slots = self.slots(numbers)
-        off, seq, ids, far = self._lists.items(slots)
+        off, seq, ids, far = self._lists.items(slots, since)
         count = len(slots)
         return RankedBatch(
             number=np.asarray(numbers, np.int64), ts=np.zeros(count, np.int64), type=np.full(count, TYPE_KNN, np.uint8),
@@ -163,9 +166,8 @@ class StandingKnn(StandingQueries):
 
     def bind(self, numbers: Ints, bounds: Floats) -> None:
         """Use the radii of others for queries whose lists are still to come."""
-        slots = self.slots(numbers)
-        self._lists.bind(slots, plain(bounds, np.float64))
-        self._structure.shrink(slots)
+        shrunk = self._lists.bind(self.slots(numbers), plain(bounds, np.float64))
+        self._structure.shrink(shrunk, _NOTHING_READ)
 
     # --- work --------------------------------------------------------------------------------------------------------
 
