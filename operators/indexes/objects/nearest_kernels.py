@@ -1,14 +1,15 @@
 """The k nearest objects over segments, blocks and the open chunk (SKQ), in the plane.
 
-Each grid is searched in growing squares of cells around the place, until all that is left is farther away than the kth object
-so far; a grid in which few matches are expected is read from end to end. Quadtrees of blocks are searched depth first, the
-quarter of the place before the others. Distances that count are those of the columns, in float64.
+Grids are searched in squares of cells around the place, which grow in all segments together until all that is left is
+farther away than the kth object so far; where few matches are expected grids are read from end to end. Quadtrees of blocks are
+searched depth first, the quarter of the place before the others. Distances that count are those of the columns, in float64.
 """
 
 from typing import Any
 
 import numpy as np
 
+from operators.indexes.core.prefetch import prefetch
 from operators.indexes.objects import block_kernels as blocks_of
 from operators.indexes.objects import segment_kernels as segments_of
 from operators.indexes.objects.block_kernels import z_code
@@ -21,6 +22,10 @@ __all__ = ["offer", "search_open", "skq"]
 
 #: Nodes of so few objects are looked at one by one.
 FEW = 16
+#: Objects whose words are looked at together.
+TOGETHER = 32
+#: The first square around a place has about so many objects of the leading word for each that is asked for.
+FIRST_SQUARE = 1.0
 
 
 @kernel
@@ -56,11 +61,52 @@ def _limit(at: Any, far: Any, count: Any, k: Any) -> Any:
 
 
 @kernel
-def _search_grid(
-    segment: Any, frame: Any, grid: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, need: Any,
-    k: Any, sparse: Any, chunks: Any, shift: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
+def _rings(frame: Any, grid: Any, at: Any, reach: Any) -> Any:
+    """Return how many rings of cells around a place's cover what is so near, and whether these are all cells of the grid."""
+    coarse, last = FINEST - (grid & 15), (np.int64(1) << (grid & 15)) - 1
+    ring, whole = np.int64(0), True
+    for axis in range(2):
+        here = fine(at[2 + axis], frame[axis], frame[2 + axis]) >> coarse
+        low = np.int64(0) if reach == np.inf else fine(at[2 + axis] - reach, frame[axis], frame[2 + axis]) >> coarse
+        high = last if reach == np.inf else fine(at[2 + axis] + reach, frame[axis], frame[2 + axis]) >> coarse
+        ring = max(ring, here - low, high - here)
+        whole = whole and low == 0 and (high == last or frame[2 + axis] == 0.0)
+    return ring, whole
+
+
+@kernel
+def _check(
+    pending: Any, waiting: Any, at: Any, words: Any, leading: Any, mode: Any, k: Any, chunks: Any, shift: Any, oldest: Any,
+    far: Any, ranks: Any, count: Any,
 ) -> Any:  # fmt: skip
-    """Offer a word's objects in one segment; return how many are listed.
+    """Offer those of some objects that have all the words they must have; return how many are listed.
+
+    Their words are far apart in memory: they are asked for together.
+    """
+    for i in range(waiting):
+        chunk = (pending[i, 0] - oldest) >> shift
+        prefetch(
+            ints_at(chunks[chunk, blocks_of.CHUNK_OFF], (np.int64(1) << shift) + 1),
+            pending[i, 0] - oldest - (chunk << shift),
+        )
+    for i in range(waiting):
+        chunk = (pending[i, 0] - oldest) >> shift
+        off = ints_at(chunks[chunk, blocks_of.CHUNK_OFF], (np.int64(1) << shift) + 1)
+        start = np.int64(off[pending[i, 0] - oldest - (chunk << shift)])
+        prefetch(ints_at(chunks[chunk, blocks_of.CHUNK_WORDS], chunks[chunk, blocks_of.CHUNK_WORD_LENGTH]), start)
+    for i in range(waiting):
+        if fits(pending[i, 0], np.int32(pending[i, 1]), words, leading, mode, chunks, shift, oldest):
+            count = _measure(at, pending[i, 0], k, chunks, shift, oldest, far, ranks, count)
+    return count
+
+
+@kernel
+def _search_grid(
+    segment: Any, frame: Any, grid: Any, done: Any, ring: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any,
+    mode: Any, need: Any, k: Any, pending: Any, chunks: Any, shift: Any, oldest: Any, far: Any, ranks: Any, count: Any,
+    info: Any,
+) -> Any:  # fmt: skip
+    """Offer a word's objects in the cells up to a ring of one segment, beyond those that are done; return how many are listed.
 
     `at` is the place, the place from the corner of the space, the reach, and the error of float32 distances.
     """
@@ -73,53 +119,82 @@ def _search_grid(
     coarse = FINEST - level
     column, row = fine(at[2], frame[0], frame[2]) >> coarse, fine(at[3], frame[1], frame[3]) >> coarse
     unit = np.float64(np.int64(1) << coarse)
-    wide = unit / frame[2] if frame[2] > 0.0 else np.inf
     high = unit / frame[3] if frame[3] > 0.0 else np.inf
-    done, ring = np.int64(-1), (last + 1 if sparse else np.int64(0))
-    while True:
-        limit = _limit(at, far, count, k)
-        for y in range(max(row - ring, 0), min(row + ring, last) + 1):
-            if y < row and at[3] - (frame[1] + (y + 1) * high) > limit:
+    limit, waiting = _limit(at, far, count, k), 0
+    for y in range(max(row - ring, 0), min(row + ring, last) + 1):
+        if y < row and at[3] - (frame[1] + (y + 1) * high) > limit:
+            continue
+        if y > row and frame[1] + y * high - at[3] > limit:
+            break
+        fresh = y < row - done or y > row + done or done < 0
+        for part in range(1 if fresh else 2):  # a new row from end to end, an old one on both sides of what was read
+            left = max(column - ring, 0) if fresh or part == 0 else column + done + 1
+            right = min(column + ring, last) if fresh or part == 1 else column - done - 1
+            if left > right:
                 continue
-            if y > row and frame[1] + y * high - at[3] > limit:
-                break
-            fresh = y < row - done or y > row + done or done < 0
-            for part in range(
-                1 if fresh else 2
-            ):  # a new row from end to end, an old one on both sides of what was read
-                left = max(column - ring, 0) if fresh or part == 0 else column + done + 1
-                right = min(column + ring, last) if fresh or part == 1 else column - done - 1
-                if left > right:
+            cell = (grid >> 4) + (y << level)
+            begin, end = starts[cell + left], starts[cell + right + 1]
+            info[EXAMINED] += end - begin
+            for p in range(begin, end):
+                if records[4 * p + 3] & need != need:
                     continue
-                cell = (grid >> 4) + (y << level)
-                begin, end = starts[cell + left], starts[cell + right + 1]
-                info[EXAMINED] += end - begin
-                for p in range(begin, end):
-                    if records[4 * p + 3] & need != need:
-                        continue
-                    dx, dy = np.float64(places[4 * p]) - at[2], np.float64(places[4 * p + 1]) - at[3]
-                    if dx * dx + dy * dy > limit * limit:
-                        continue
-                    rank = base + records[4 * p + 2]
-                    if rank < first or rank >= stop:
-                        continue
-                    if mode != ONE and not fits(rank, records[4 * p + 3], words, leading, mode, chunks, shift, oldest):
-                        continue
+                dx, dy = np.float64(places[4 * p]) - at[2], np.float64(places[4 * p + 1]) - at[3]
+                if dx * dx + dy * dy > limit * limit:
+                    continue
+                rank = base + records[4 * p + 2]
+                if rank < first or rank >= stop:
+                    continue
+                if mode == ONE:
                     count = _measure(at, rank, k, chunks, shift, oldest, far, ranks, count)
                     limit = _limit(at, far, count, k)
-        least = np.inf
-        if column - ring > 0:
-            least = min(least, at[2] - (frame[0] + (column - ring) * wide))
-        if column + ring < last:
-            least = min(least, frame[0] + (column + ring + 1) * wide - at[2])
-        if row - ring > 0:
-            least = min(least, at[3] - (frame[1] + (row - ring) * high))
-        if row + ring < last:
-            least = min(least, frame[1] + (row + ring + 1) * high - at[3])
-        if least == np.inf or least > limit:
+                    continue
+                pending[waiting, 0], pending[waiting, 1] = rank, records[4 * p + 3]
+                waiting += 1
+                if waiting == TOGETHER:
+                    count = _check(
+                        pending, waiting, at, words, leading, mode, k, chunks, shift, oldest, far, ranks, count
+                    )
+                    limit, waiting = _limit(at, far, count, k), 0
+    return _check(pending, waiting, at, words, leading, mode, k, chunks, shift, oldest, far, ranks, count)
+
+
+@kernel
+def _search_grids(
+    segments: Any, frames: Any, grids: Any, done: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any,
+    need: Any, k: Any, sparse: Any, uses: Any, pending: Any, chunks: Any, shift: Any, oldest: Any, far: Any, ranks: Any,
+    count: Any, info: Any,
+) -> Any:  # fmt: skip
+    """Offer a word's objects in all segments, in squares that grow together; return how many are listed.
+
+    All segments have objects near the place, so none need be searched farther than the kth of all of them is. The first square
+    is to have some objects of the word, a next one so many more as are missing.
+    """
+    spread, area = np.float64(max(uses[words[leading]], 1)), np.float64(np.inf)
+    for g in range(segments.shape[0]):
+        done[g] = -1
+        if grids[g] >= 0 and frames[g, 2] > 0.0 and frames[g, 3] > 0.0:
+            side = np.float64(np.int64(1) << FINEST)
+            area = min(area, side / frames[g, 2] * (side / frames[g, 3]))
+    reach = 0.5 * np.sqrt(FIRST_SQUARE * k * area / spread)
+    if sparse or not reach > 0.0:
+        reach = np.inf
+    while True:
+        limit = _limit(at, far, count, k)
+        nearest, left = min(reach, limit), False
+        for g in range(segments.shape[0]):
+            if grids[g] < 0:
+                continue
+            ring, whole = _rings(frames[g], grids[g], at, nearest)
+            if ring > done[g]:
+                count = _search_grid(
+                    segments[g], frames[g], grids[g], done[g], ring, at, first, stop, words, leading, mode, need, k, pending,
+                    chunks, shift, oldest, far, ranks, count, info,
+                )  # fmt: skip
+                done[g] = ring
+            left = left or not whole
+        if not left or _limit(at, far, count, k) <= nearest:
             return count
-        done = ring
-        ring += max(1, ring >> 1)
+        reach = nearest * min(max(1.1 * np.sqrt((k + 1.0) / (count + 1.0)), 1.2), 2.0)
 
 
 @kernel
@@ -223,7 +298,7 @@ def skq(
     _, shape, any_, word_off, words, firsts, stops = asks
     segments, segment_frames, blocks, block_frames, chunks, shift, oldest, open_, newest, corner, error = store
     at, grids, stack = np.empty(6), np.empty(segments.shape[0], np.int64), np.empty((4 * FINEST, 3), np.int64)
-    region = np.zeros(REGION_SIZE)
+    region, done, pending = np.zeros(REGION_SIZE), np.empty_like(grids), np.empty((TOGETHER, 2), np.int64)
     for q in range(firsts.shape[0]):
         asked = words[word_off[q] : word_off[q + 1]]
         chosen = np.empty(asked.shape[0], np.int64)
@@ -255,13 +330,11 @@ def skq(
         sparse = _expected(chosen, uses, objects, any_[q]) < 2.0 * most
         for leading in range(min(number, 1) if mode == ALL else number):
             lead(segments, segment_frames, chosen[leading], first, stop, region, grids)
-            for g in range(segments.shape[0]):
-                if grids[g] >= 0:
-                    count = _search_grid(
-                        segments[g], segment_frames[g], grids[g], at, first, stop, chosen, leading,
-                        ONE if leading == 0 and mode == ANY else mode, need, most, sparse, chunks, shift, oldest, far, ranks,
-                        count, info,
-                    )  # fmt: skip
+            count = _search_grids(
+                segments, segment_frames, grids, done, at, first, stop, chosen, leading,
+                ONE if leading == 0 and mode == ANY else mode, need, most, sparse, uses, pending, chunks, shift, oldest, far,
+                ranks, count, info,
+            )  # fmt: skip
             count = search_open(
                 open_,
                 newest,
