@@ -26,8 +26,8 @@ __all__ = ["KeptIndex", "ObjectStructure"]
 
 Floats = NDArray[np.float64]
 
-#: Postings of waiting work that are done for each posting that comes: merges need about ten.
-WORK = 20
+#: Postings of waiting work that are done for each posting that comes: merges need seven to eight.
+WORK = 12
 #: Half of the way around the earth, and a little.
 FARTHEST_M = 3.15 * EARTH_RADIUS_M
 

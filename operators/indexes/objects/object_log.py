@@ -129,6 +129,7 @@ class ObjectLog:
         self.chunks: list[Chunk] = []
         self._leaving: list[Slots] = []
         self._head: Slots = np.empty(0, np.int32)
+        self.table: Ints = np.empty((0, CHUNK_FIELDS), np.int64)
         self._open()
 
     def _open(self) -> None:
@@ -137,10 +138,7 @@ class ObjectLog:
         columns = np.empty(size), np.empty(size), np.empty(size, np.int64), np.zeros(size + 1, np.int32)
         self._newest = Chunk(self.newest, *columns, np.empty(room, np.int32))
         self.base = self.newest
-        self._tabulate()
-
-    def _tabulate(self) -> None:
-        self.table = np.array([chunk.row() for chunk in (*self.chunks, self._newest)])
+        self.table = np.vstack([self.table, self._newest.row()])
 
     @property
     def chains(self) -> tuple[Slots, Slots, Slots, int]:
@@ -199,6 +197,7 @@ class ObjectLog:
         digest = digest_of(chunk.kept(self.words.raw, self.size))
         full = Chunk(chunk.first, chunk.x, chunk.y, chunk.seq, chunk.off, words, digest)
         self.chunks.append(full)
+        self.table[-1] = full.row()
         self._open()
         return full
 
@@ -213,7 +212,7 @@ class ObjectLog:
         if gone:
             del self.chunks[:gone]
             self.oldest += gone * self.size
-            self._tabulate()
+            self.table = self.table[gone:].copy()
 
     def release(self) -> int:
         """Count down some of the words of chunks that are gone; return how many."""

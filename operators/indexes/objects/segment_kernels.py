@@ -51,6 +51,8 @@ STATE_SIZE = 7
 FINEST = 12
 #: Postings of a cell, before levels are rounded up.
 A_CELL = 4
+#: To look a word up, and to write its grid, takes about as long as so many postings; and half of one for each part.
+A_WORD = 4
 
 
 @kernel
@@ -223,6 +225,8 @@ def merge(
 ) -> Any:  # fmt: skip
     """Go on with a merge, until so many postings are read, or all words are merged; return how many were.
 
+    To look a word up in all parts counts as some postings: most words are rare, and a step should not take long.
+
     `state` is how far it has come: next word, cells, postings and words written, and what of the next word is done.
     """
     parts = segments.shape[0]
@@ -240,10 +244,10 @@ def merge(
                 begin[j] = cells[grid >> 4]
                 end[j] = cells[(grid >> 4) + (np.int64(1) << (2 * (grid & 15)))]
                 count += end[j] - begin[j]
-        read += 1
+        read += A_WORD + parts // 2
         if count > 0:
             level = level_of(count)
-            read += _place_cells(segments, begin, end, level, frame, records, starts, state, budget - read)
+            read += _place_cells(segments, begin, end, level, frame, records, starts, state, max(budget - read, 1))
             if state[PHASE] != 0:
                 break
             state[KNOWN] = _enter(word, (state[CELLS] << 4) | level, state[KNOWN], directory, entries)
