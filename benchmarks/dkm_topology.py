@@ -15,7 +15,7 @@ from topology.amendments import without_streams
 from topology.declaration import Input
 from topology.summary import EVALUATOR
 
-__all__ = ["ALGORITHMS", "Algorithm", "dkm_topology", "plan_of_start"]
+__all__ = ["ALGORITHMS", "Algorithm", "dkm_topology", "plan_of_start", "planned_topology"]
 
 #: Objects and subscriptions that a plan is made from.
 SAMPLE = 1_000_000
@@ -56,17 +56,25 @@ def plan_of_start(algorithm: Algorithm, stream: DkmStream, workers: int) -> Plan
     return build_plan(algorithm.partitioner, statistics, workers, **options)
 
 
-def dkm_topology(
-    algorithm: Algorithm, stream: DkmStream, plan: Plan, folder: Path, *, runtime: str = "local"
-) -> Topology:
+def dkm_topology(algorithm: Algorithm, stream: DkmStream, plan: Plan, folder: Path) -> Topology:
     """Declare an algorithm over a stream; the plan travels as a file in a folder."""
     path = folder / "plan"
     save(plan, path)
+    return planned_topology(algorithm, stream, path, plan.workers)
+
+
+def planned_topology(algorithm: Algorithm, stream: DkmStream, plan: Path, workers: int, **settings: Any) -> Topology:
+    """Declare an algorithm over a stream, with a plan that was saved; `settings` are of the topology."""
     tables = {
-        "topology": {"name": "dkm", "plan": path, "runtime": runtime, "space": list(SPACE.as_tuple()),
-                     "epoch": {"feedback": FEEDBACK}},
-        "bolt": {"evaluator": {"parallelism": plan.workers, "index": algorithm.index}},
-    }  # fmt: skip
+        "topology": {
+            "name": "dkm",
+            "plan": plan,
+            "space": list(SPACE.as_tuple()),
+            "epoch": {"feedback": FEEDBACK},
+            **settings,
+        },
+        "bolt": {"evaluator": {"parallelism": workers, "index": algorithm.index}},
+    }
     without = ["topology.space", "topology.epoch", "topology.partitioner"]
     found = extended_topology(CONF / algorithm.conf, tables, without=without, check=False)
     if not algorithm.balanced:

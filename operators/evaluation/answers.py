@@ -133,7 +133,7 @@ class Answers:
         late, at = self.instants.overdue(handover.leaving, watermark)
         woken, results = handover.switch(self._core, self._core, epoch, lag, ended, watermark)
         self.instants.add(self._core.queries(woken), watermark)
-        self.changed = np.setdiff1d(self.changed, handover.left)
+        self.changed = without(self.changed, handover.left)
         sent = []
         for taker, lists in results:
             numbers, others = handover.replaced(lists.number)

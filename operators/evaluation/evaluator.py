@@ -90,13 +90,10 @@ class Evaluator(Bolt):
 
     def open(self, context: TaskContext) -> None:
         """Start without queries."""
-        self._context = context
-        self._core = self.make_core(context)
-        lists_on = self.lists_on or (self.answers_on,)
+        self._context, self._core = context, self.make_core(context)
+        lists, lists_on = cast(ListCore, self._core), self.lists_on or (self.answers_on,)
         one_home = context.plan is not None and context.plan.single_home
-        self._answers = (
-            Answers(cast(ListCore, self._core), *lists_on, one_home=one_home) if self.core_class.remembers else None
-        )
+        self._answers = Answers(lists, *lists_on, one_home=one_home) if self.core_class.remembers else None
         self._speakers = Speakers(context.index, context.metric, context.plan if self.answers_on == "results" else None)
         self._schedule: PlanSchedule | None = None
         self._handover: Handover | None = None
@@ -239,7 +236,7 @@ class Evaluator(Bolt):
         if self._handover is not None:
             if self._handover.concerns(ended):
                 self._context.count("moment_ended_while_moving", 1)
-            spoken = np.setdiff1d(ended, self._handover.left)
+            spoken = without(ended, self._handover.left)
             self._handover.forget(ended)
         if self._answers is not None:
             self._answers.end(spoken if self._keeping is None else self._keeping.listed(spoken), emit)
@@ -263,7 +260,7 @@ class Evaluator(Bolt):
             giver = np.repeat([arrival.task for arrival in given], [len(arrival.batch) for arrival in given])
             old, coming = self._routes(queries, giver)
             stale, awake = handover.arrive(queries, old, coming, self._core)
-            self._ended = np.union1d(self._ended, ended_on_their_way(self._core, queries.number, self._watermark))
+            self._ended = union_of(self._ended, ended_on_their_way(self._core, queries.number, self._watermark))
             self._speakers.add_coming(queries, coming)
             if self._answers is not None:
                 self._answers.instants.add(awake, self._watermark)
@@ -311,7 +308,7 @@ class Evaluator(Bolt):
                 self._context.count("results_given", len(lists))
                 emit.direct(taker, lists, "adoption")
         self._speakers.switch()
-        self._ended = np.setdiff1d(self._ended, handover.left)
+        self._ended = without(self._ended, handover.left)
         self._core.reset_cost()
 
     def _give(self, handover: Handover, epoch: Epoch, emit: Emitter) -> None:

@@ -22,15 +22,15 @@ from operators.evaluation.lingering import Lingering
 from operators.evaluation.moves import Moves, moves_of
 from partitioners.columns import Csr, Floats, Workers
 from streams.batches import QueryBatch, RankedBatch
-from streams.columns import Ints, csr_take, distinct
+from streams.columns import Ints, csr_take, distinct, without
 
 __all__ = ["BOUND_FIELDS", "Handover", "moving_problems"]
 
 #: What an object must come up to for a query that was given, so that the taker need not start with everything.
 BOUND_FIELDS = ("number", "bound")
 
-#: So many of the queries held are looked through in an epoch: a fraction of what matching costs.
-LOOKED_THROUGH = 131_072
+#: For each query that may be given in an epoch, so many of those held are looked through: together they cost about as much.
+LOOKED_THROUGH = 3
 
 _NONE: Ints = np.empty(0, np.int64)
 _NOBODY: Workers = np.empty(0, np.int32)
@@ -127,7 +127,7 @@ class Handover:
         """Return the next of what was held when the round began, for `look`; None when all has been looked at."""
         if self._round is None or not len(self._round.unseen):
             return None
-        numbers, self._round.unseen = np.split(self._round.unseen, [LOOKED_THROUGH])
+        numbers, self._round.unseen = np.split(self._round.unseen, [LOOKED_THROUGH * self._piece])
         return core.queries(numbers)
 
     def look(self, queries: QueryBatch, old: Csr, new: Csr) -> None:
@@ -246,7 +246,9 @@ class Handover:
         leaving, adopter = np.concatenate([_NONE, *here.leaving]), np.concatenate([_NOBODY, *here.adopter])
         held = core.holds(leaving)
         leaving, adopter = leaving[held], adopter[held]
-        early = np.setdiff1d(early[core.holds(early)], ended)
+        early = without(early, ended)
+        if lists is not None:
+            early = distinct(early[core.holds(early)])
         core.wake(early)
         core.hush(leaving)
         self.left = distinct(np.concatenate([self.left, leaving]))
@@ -254,12 +256,12 @@ class Handover:
         if lists is not None:
             takers = np.unique(adopter[adopter >= 0]).tolist()
             sent += [(taker, lists.results(leaving[adopter == taker])) for taker in takers]
-            unsettled = np.unique(np.concatenate([_NONE, *here.unsettled]))
+            unsettled = distinct(np.concatenate([_NONE, *here.unsettled]))
             # Some of the switch before may wait still, where time has not moved since.
-            waiting = [(due, np.setdiff1d(numbers, leaving)) for due, numbers in self._waiting]
+            waiting = [(due, without(numbers, leaving)) for due, numbers in self._waiting]
             self._waiting = [*waiting, (epoch + lag, unsettled[core.holds(unsettled)])]
-        staying = np.concatenate([_NONE, *here.lingering])
-        self.lingering.add(core.queries(staying[core.holds(staying)]), watermark or 0)
+        if len(staying := np.concatenate([_NONE, *here.lingering])):
+            self.lingering.add(core.queries(staying[core.holds(staying)]), watermark or 0)
         self._round = None
         return early, sent
 
@@ -281,7 +283,7 @@ class Handover:
         come = [entry for entry in self._waiting if epoch is None or entry[0] <= epoch]
         self._waiting = self._waiting[len(come) :]
         speaking = np.concatenate([_NONE, *(numbers for _, numbers in come)])
-        return np.setdiff1d(speaking, self.withheld)
+        return distinct(without(speaking, self.withheld))
 
     def arrived(self, epoch: int) -> None:
         """Note that results which were sent before have arrived by this epoch."""
@@ -309,8 +311,7 @@ class Handover:
         """Forget queries that have ended."""
         self.replaced(numbers)
         self.lingering.remove(numbers)
-        if len(self.left):
-            self.left = np.setdiff1d(self.left, numbers)
+        self.left = without(self.left, numbers)
 
     def leave(self, core: Core, watermark: int | None) -> Ints:
         """Let go what has lingered long enough; return its numbers."""

@@ -173,3 +173,24 @@ def test_runs_are_settled_before_their_buffer_is_full():
     command = [sys.executable, "-c", SMALL_BUFFER]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_a_small_index_examines_little_where_its_queries_are_in_a_small_part_of_the_space():
+    """Four times the area, with as many queries to each part of it, is no more work for each object."""
+    examined = []
+    for width, count in ((1 / 128, 60), (1 / 64, 240)):
+        index = make_range_index("kag", SPACE, "euclidean", (64, 64))
+        random = Random(1)
+        low = [(0.5 + width * random.random(), 0.5 + width * random.random()) for _ in range(count)]
+        index.insert(
+            query_batch(
+                [
+                    PlainQuery(n, REGION_RECT, (x, y, x + 0.001, y + 0.001), frozenset((1,)))
+                    for n, (x, y) in enumerate(low)
+                ]
+            )
+        )
+        places = [(0.5 + width * random.random(), 0.5 + width * random.random()) for _ in range(400)]
+        index.match(object_batch([PlainObject(x, y, frozenset((1,))) for x, y in places]))
+        examined.append(index.cost().candidates / len(places))
+    assert examined[1] <= examined[0]

@@ -39,6 +39,11 @@ Postings = NDArray[np.uint32]
 _LAST_TICK = 2**31 - 2
 _BLOCK_CLASSES = 128
 
+#: While an index has fewer cells than this in all (half a megabyte), crowded grids may have so many for each posting. Grids
+#: span the whole space, and the queries of an evaluator may lie in a small part of it: where they share a cell, what is
+#: examined grows with the square of that part, which no estimate of a balancer expects.
+_FEW_CELLS, _FINEST = 1 << 17, 64.0
+
 
 class Kag:
     """The structure of the default index.
@@ -46,7 +51,7 @@ class Kag:
     Options:
         cells_per_posting: cells that a keyword's grid has for each of its postings, at least; more of them find fewer
             false candidates and cost four bytes each.
-        most_cells_per_posting: cells for each posting where they crowd into few of them, at most.
+        most_cells_per_posting: cells for each posting where they crowd into few of them, at most; more in a small index.
         list_length: postings up to which a keyword has a list and no grid.
     """
 
@@ -98,7 +103,7 @@ class Kag:
         while done < len(slots):
             done = kag_kernels.add(
                 done, slots, words, box, tags, verify, self._directory, self._groups, self._cells, self._postings,
-                self._free, self._free_cells, self._state, *self._tuning,
+                self._free, self._free_cells, self._state, *self._fineness(),
             )  # fmt: skip
             self._make_room(done < len(slots))
 
@@ -109,7 +114,7 @@ class Kag:
         while done < len(own):
             done = kag_kernels.discard(
                 done, own, words, box, self._directory, self._groups, self._cells, self._postings,
-                self._free, self._free_cells, self._state, *self._tuning,
+                self._free, self._free_cells, self._state, *self._fineness(),
             )  # fmt: skip
             self._make_room(done < len(own))
         return slots
@@ -143,6 +148,11 @@ class Kag:
         box = boxes_in_quanta(bounds, self._table.space)
         places, words = self._table.postings(slots)
         return (slots, words, box) if len(places) == len(slots) else (slots[places], words, box[places])
+
+    def _fineness(self) -> tuple[float, float, int]:
+        """Return how fine grids are: cells for each posting, at most so many, and the length of a list."""
+        least, most, list_length = self._tuning
+        return least, max(most, _FINEST) if self._state[CELLS_TOP] < _FEW_CELLS else most, list_length
 
     def _grow_words(self) -> None:
         top = self._table.words.top
