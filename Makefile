@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core-installed
 STAMP := $(VENV)/.installed
 # Tests that start Ray or Spark, which use all cores by themselves, run one after the other; all others side by side.
 define TESTS
@@ -9,21 +10,28 @@ define TESTS
 	$(BIN)/python -m pytest -m '(ray or spark) and not nemesis'
 endef
 
-.PHONY: help run test check nemesis simulate fuzz clean
+.PHONY: help run install test check nemesis simulate fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## what there is to make
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-$(STAMP): pyproject.toml
-	@echo 'installing into $(VENV), once: Ray, Spark and what they need are large; a minute or two'
+$(CORE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray,spark,dev,java]'
-	touch $(STAMP)
+	@echo 'installing into $(VENV), once: numpy, numba, scipy, pyarrow, matplotlib and what they need, 600 MB; about a minute'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $(CORE)
 
-run: $(STAMP) ## the main job: real data, thousands of standing questions, on the embedded runtime
-	$(BIN)/waterspout run conf/quickstart.toml --show 8
+$(STAMP): $(CORE)
+	@echo 'installing into $(VENV), once: Ray, Spark, a Java runtime and the tools of the tests, another 1.5 GB; a minute or two'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray,spark,dev,java]'
+	@touch $(STAMP)
+
+run: $(CORE) ## a tour: five kinds of standing questions on real data, on the embedded runtime, and a map of the alerts
+	@$(BIN)/waterspout tour
+
+install: $(STAMP) ## everything, Ray and Spark too
 
 test: $(STAMP) ## all tests
 	$(TESTS)

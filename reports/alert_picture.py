@@ -24,8 +24,8 @@ from streams.geometry import EARTH_RADIUS_M, Rect
 
 __all__ = ["Alerts", "alerts_of", "draw_alerts", "read_lines"]
 
-#: Questions that are drawn: those with the most results.
-MOST_QUESTIONS = 40
+#: Questions that are drawn: those with the most results. Those with lists are fewer, for they bring many lines.
+MOST_QUESTIONS, MOST_LISTS = 40, 12
 
 #: The part of the space that holds all but the farthest of what is drawn is shown, and so much around it.
 _MARGIN = 0.06
@@ -122,7 +122,11 @@ def draw_alerts(
         axes.set_xlabel("x, in units of the data")
         axes.set_ylabel("y, in units of the data")
     axes.scatter(*everything.T, s=3, color=QUIET, alpha=0.35, linewidths=0, zorder=2, label="an object")
-    busiest = [name for name, _ in alerts.by_query.most_common(MOST_QUESTIONS) if name in questions]
+    busiest = [
+        name
+        for name, _ in alerts.by_query.most_common(MOST_LISTS if alerts.lists else MOST_QUESTIONS)
+        if name in questions
+    ]
     if busiest:
         axes.plot(
             [],

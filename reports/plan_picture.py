@@ -150,28 +150,45 @@ def _draw_density(axes: Any, heat: NDArray[np.float64], space: Rect) -> None:
 def _draw_areas(axes: Any, areas: Sequence[Area]) -> None:
     from matplotlib.patches import Rectangle
 
+    boxes = np.array([area.box for area in areas])
+    numbered = sum(len(area.workers) for area in areas) <= _MOST_NUMBERED
     for area in areas:
         x0, y0, x1, y1 = area.box
+        shape: dict[str, Any] = {"xy": (x0, y0), "width": x1 - x0, "height": y1 - y0, "fill": False}
         if not area.workers:
-            axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, linewidth=0.4, edgecolor=QUIET, zorder=3))
+            axes.add_patch(Rectangle(**shape, linewidth=0.4, edgecolor=QUIET, zorder=3))
             continue
-        # An area of several workers is striped: one band of it for each.
-        width = (x1 - x0) / len(area.workers)
-        for place, worker in enumerate(area.workers):
-            corner = (x0 + place * width, y0)
-            axes.add_patch(
-                Rectangle(corner, width, y1 - y0, color=colour_of(worker), alpha=0.28, linewidth=0, zorder=1)
-            )
-            if len(areas) * len(area.workers) <= _MOST_NUMBERED:
-                axes.text(
-                    corner[0] + width / 2, (y0 + y1) / 2, str(worker), ha="center", va="center", fontsize=8, color=INK,
-                    clip_on=True, zorder=4, bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.75},
-                )  # fmt: skip
-        frame = Rectangle(
-            (x0, y0), x1 - x0, y1 - y0, fill=False, linewidth=0.8, edgecolor=INK,
-            hatch="///" if area.textual and len(area.workers) > 1 else None, zorder=3,
-        )  # fmt: skip
-        axes.add_patch(frame)
+        if area.textual and len(area.workers) > 1:
+            axes.add_patch(Rectangle(**shape, linewidth=0, edgecolor=QUIET, alpha=0.45, hatch="//", zorder=1.5))
+        axes.add_patch(Rectangle(**shape, linewidth=0.8, edgecolor=INK, zorder=3))
+        if not _lies_over_others(area, boxes):
+            _draw_workers(axes, area, numbered)
+
+
+def _lies_over_others(area: Area, boxes: NDArray[np.float64]) -> bool:
+    """Tell whether an area that is divided by text has others within it, whose colours it would hide."""
+    x0, y0, x1, y1 = area.box
+    inside = (boxes[:, 0] >= x0) & (boxes[:, 1] >= y0) & (boxes[:, 2] <= x1) & (boxes[:, 3] <= y1)
+    return len(area.workers) > 1 and bool(np.count_nonzero(inside) > 1)
+
+
+def _draw_workers(axes: Any, area: Area, numbered: bool) -> None:
+    """Colour an area by worker: where it has several, one band of it for each."""
+    from matplotlib.patches import Rectangle
+
+    x0, y0, x1, y1 = area.box
+    workers = sorted(set(area.workers))
+    width = (x1 - x0) / len(workers)
+    for place, worker in enumerate(workers):
+        left = x0 + place * width
+        axes.add_patch(
+            Rectangle((left, y0), width, y1 - y0, color=colour_of(worker), alpha=0.28, linewidth=0, zorder=1)
+        )
+        if numbered:
+            axes.text(
+                left + width / 2, (y0 + y1) / 2, str(worker), ha="center", va="center", fontsize=8, color=INK, clip_on=True,
+                zorder=4, bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.75},
+            )  # fmt: skip
 
 
 def _list_workers(axes: Any, plan: Plan, density: ObjectDensity | None) -> None:

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from partitioners.columns import Points
-from reports.alert_picture import alerts_of, draw_alerts, read_lines
+from reports.alert_picture import Alerts, alerts_of, draw_alerts, read_lines
 from reports.load_picture import draw_loads
 from reports.map_outlines import looks_geographic
 from reports.plan_picture import draw_plan, prepared_points
 from reports.summary_files import read_summary
-from streams.batches import ObjectBatch
+from streams.batches import OP_UPSERT, ObjectBatch
 from streams.errors import DeclarationError, InputError
 from topology.amendments import source_of, with_columns, with_source
 from topology.declaration import Topology
@@ -21,7 +22,7 @@ from topology.planning import plan_of
 from topology.toml import load_topology
 from topology.validation import make_operator
 
-__all__ = ["plot"]
+__all__ = ["plot", "plot_alerts"]
 
 _RESULTS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst", ".parquet")
 
@@ -48,6 +49,10 @@ def plot(
         Path | None, typer.Option("--queries", help="Read query operations from this file instead.")
     ] = None,
     columns: Annotated[str | None, typer.Option("--columns", help="As of 'run'.")] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the topology, as of 'run'."),
+    ] = None,
     on_map: Annotated[
         bool | None,
         typer.Option("--map/--no-map", help="Coastlines or none; by default where places look like degrees."),
@@ -69,16 +74,19 @@ def plot(
             raise DeclarationError(
                 f"--topology is needed: {first} has identifiers only, and the topology says what was read"
             )
-        _plot_results(first, _read_from(topology, objects, queries, columns), out, on_map)
+        read = _read_from(topology, overrides, objects, queries, columns)
+        plot_alerts(alerts_of(read_lines(first)), read, out, on_map)
     elif first.suffix == ".toml":
-        _plot_topology(_read_from(first, objects, queries, columns), out, on_map)
+        _plot_topology(_read_from(first, overrides, objects, queries, columns), out, on_map)
     else:
         draw_plan(first, prepared_points(data) if data is not None else None, out, on_map=on_map)
     typer.echo(f"{out}")
 
 
-def _read_from(path: Path, objects: Path | None, queries: Path | None, columns: str | None) -> Topology:
-    topology = load_topology(path, check=objects is None and queries is None and columns is None)
+def _read_from(
+    path: Path, overrides: list[str] | None, objects: Path | None, queries: Path | None, columns: str | None
+) -> Topology:
+    topology = load_topology(path, overrides or (), check=objects is None and queries is None and columns is None)
     for pace, file in (("leads", objects), ("follows", queries)):
         if file is not None:
             topology = with_source(topology, pace, file)
@@ -95,8 +103,8 @@ def _plot_topology(topology: Topology, out: Path, on_map: bool | None) -> None:
     draw_plan(plan, map(_points, _batches(topology)), out, on_map=_on_map(topology, on_map))
 
 
-def _plot_results(results: Path, topology: Topology, out: Path, on_map: bool | None) -> None:
-    alerts = alerts_of(read_lines(results))
+def plot_alerts(alerts: Alerts, topology: Topology, out: Path, on_map: bool | None = None) -> None:
+    """Draw the alerts of a topology over its objects, with its questions."""
     places: dict[str, tuple[float, float]] = {}
     for batch in _batches(topology):
         places.update(
@@ -115,8 +123,10 @@ def _on_map(topology: Topology, said: bool | None) -> bool:
 
 
 def _batches(topology: Topology) -> Iterator[ObjectBatch]:
+    """Yield the objects of a topology; deletions, which have no place, are left out."""
     objects, _ = read_input(topology)
-    return (chunk.batch for chunk in objects)
+    for chunk in objects:
+        yield chunk.batch.take(np.flatnonzero(chunk.batch.op == OP_UPSERT))
 
 
 def _points(batch: ObjectBatch) -> Points:

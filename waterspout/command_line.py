@@ -43,6 +43,7 @@ COMMANDS = {
         "Run topologies on the same input and injections, repeated with seeds, and write one page that compares them.",
     ),
     "report": ("reports.commands", "Write one page about one run, from its summary."),
+    "tour": ("waterspout.tour", "Show each kind of standing question on shipped data, and draw the alerts on a map."),
     "init": ("waterspout.shipped", "Copy the shipped topologies and sample data into a folder."),
     "bench": ("topology.cli.bench", "Run a benchmark and print a table, always next to a baseline in the same run."),
 }

@@ -1,6 +1,7 @@
 """Pictures of plans, of alerts and of runs, over outlines that are shipped."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,12 @@ from reports.alert_picture import alerts_of, draw_alerts, read_lines
 from reports.load_picture import draw_loads, load_figure
 from reports.map_outlines import WORLD, looks_geographic, outlines
 from reports.plan_picture import ObjectDensity, draw_plan, plan_areas, prepared_points
+from reports.plotting import plot_alerts
 from reports.summary_files import checked_summary, read_summary
 from streams.errors import DeclarationError, InputError
 from streams.files.prepared import Manifest, ObjectFile, save_manifest
 from streams.geometry import Rect
+from topology.toml import load_topology
 
 SPACE = Rect(0.0, 0.0, 2.0, 1.0)
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -172,3 +175,13 @@ def test_pictures_refuse_what_they_cannot_draw(tmp_path, data):
     (tmp_path / "r.jsonl").write_text("nothing\n")
     with pytest.raises(InputError, match="line 1: not JSON"):
         alerts_of(read_lines(tmp_path / "r.jsonl"))
+
+
+def test_alerts_of_moving_objects_are_drawn_where_they_were_last(tmp_path):
+    """Deletions have no place, and a plane in kilometres has no coast."""
+    root = Path(__file__).parents[2]
+    topology = load_topology(root / "conf" / "dynamic.toml")
+    plot_alerts(
+        alerts_of([{"query": "kitchen-0", "ts": 1, "objects": [["courier-215", 1.0]]}]), topology, tmp_path / "a.png"
+    )
+    assert (tmp_path / "a.png").read_bytes().startswith(PNG)
