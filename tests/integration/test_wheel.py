@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -10,36 +11,74 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
+#: The surroundings of the tests, without a path to the checkout.
+ALONE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"COLUMNS": "200"}
+
+
+def run(*command, **options):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """A wheel of this checkout, unpacked as an installation does."""
+def wheel(tmp_path_factory):
+    """A wheel of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = folder.glob("waterspout-*.whl")
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
+    (found,) = folder.glob("waterspout-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory):
+    """A Python of an environment that has the wheel, and from elsewhere only what it depends on."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder / "venv", with_pip=True)
+    made = folder / "venv" / "bin" / "python"
+    run(made, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel, env=ALONE)
+    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    # Dependencies are borrowed, file by file: the environment of the tests has the checkout itself on its path too.
+    theirs = Path(next(path for path in sys.path if path.endswith("site-packages")))
+    for path in theirs.iterdir():
+        if "waterspout" not in path.name and path.suffix != ".pth" and not (packages / path.name).exists():
+            (packages / path.name).symlink_to(path)
+    return made
+
+
+def test_wheel_carries_what_is_needed(wheel):
+    """Topologies, sample data, outlines with their licences, the page's style, and that types are declared."""
     with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(folder / "site")
-    return folder / "site"
+        names = set(packed.namelist())
+    assert "waterspout/conf/quickstart.toml" in names
+    assert "waterspout/examples/data/flights_one_day.csv.gz" in names
+    assert {
+        f"reports/{name}"
+        for name in ("outlines/outlines.npz", "outlines/LICENSE.world-atlas", "outlines/LICENSE.us-atlas", "page.css")
+    } <= names
+    assert {
+        f"{name}/py.typed" for name in ("waterspout", "streams", "partitioners", "operators", "topology", "reports")
+    } <= names
+    assert not any(name.startswith(("tests/", "docs/")) for name in names)
 
 
-def test_wheel_runs_the_quick_start_outside_of_the_repository(installed, tmp_path):
-    """Topologies and sample data come with it; nothing is taken from the checkout; types are declared."""
-    assert (installed / "waterspout" / "py.typed").is_file()
+def test_wheel_runs_outside_of_the_repository(python, tmp_path):
+    """The quick start, a picture and a report, in an empty folder of an environment of its own."""
 
-    def command(*arguments):
-        environment = {**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "200"}
-        called = [sys.executable, "-m", "waterspout", *arguments]
-        done = subprocess.run(called, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def waterspout(*arguments):
+        return run(python.parent / "waterspout", *arguments, cwd=tmp_path, env=ALONE)
 
-    command("init", "mine")
-    assert "300" in command("run", "mine/conf/quickstart.toml", "--set", "spout.objects.limit=300", "--show", "2")
-    where = "import streams, topology, waterspout; print(streams.__file__, topology.__file__, waterspout.__file__)"
-    found = subprocess.run(
-        [sys.executable, "-c", where], capture_output=True, text=True, check=True, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(installed)},
-    ).stdout.split()  # fmt: skip
-    assert all(Path(path).is_relative_to(installed) for path in found)
+    where = "import streams, reports, waterspout; print(*(m.__file__ for m in (streams, reports, waterspout)))"
+    found = run(python, "-c", where, cwd=tmp_path, env=ALONE).split()
+    assert all(Path(path).is_relative_to(python.parents[1]) for path in found)
+    waterspout("init", "mine")
+    few = ("--set", "spout.objects.limit=300")
+    said = waterspout(
+        "run", "mine/conf/quickstart.toml", *few, "--show", "2", "--results", "a.jsonl", "--summary", "a.json"
+    )
+    assert "300" in said
+    waterspout("plot", "a.jsonl", "--topology", "mine/conf/quickstart.toml", "--out", "a.png")
+    waterspout("report", "a.json", "--out", "a.html")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert "<style>" in (tmp_path / "a.html").read_text("utf-8")
+    assert waterspout("--version").startswith("waterspout 0.2")
