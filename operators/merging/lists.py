@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from operators.indexes.core.standing_queries import plain
-from operators.merging.list_kernels import MOST, unite_short
+from operators.merging.list_kernels import MOST, add_up, unite_short
 from streams.batches import TYPE_KNN, TYPE_TERMS, RankedBatch
 from streams.columns import Ids, Ints, Offsets
 from streams.hashing import hash_columns
@@ -76,14 +75,14 @@ def summed(place: Ints, lists: RankedBatch, answers: int, words_of: Callable[[In
 
     A list has a term once. `words_of` names distinct terms; it is asked only for those that reach the kth count.
     """
-    head = np.searchsorted(place, np.arange(answers))
-    row, item, totals = _totals(place, lists, answers)
-    order = np.lexsort((-totals, row))
-    row, item, totals = row[order], item[order], totals[order]
-    begin = np.searchsorted(row, np.arange(answers + 1))
-    last = np.minimum(begin[:-1] + lists.k[head], begin[1:]) - 1
-    reaches = np.flatnonzero(totals >= totals[last[row]])
-    row, item, totals = row[reaches], item[reaches], totals[reaches]
+    heads = np.searchsorted(place, np.arange(answers + 1))
+    head, count = heads[:-1], len(lists.seq)
+    row, item, totals = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
+    reached = add_up(
+        lists.off[heads].astype(np.int64), plain(lists.seq, np.int64), plain(lists.value, np.float64),
+        plain(lists.k[head], np.int32), row, item, totals,
+    )  # fmt: skip
+    row, item, totals = row[:reached], item[:reached], totals[:reached]
     terms, term = np.unique(lists.seq[item], return_inverse=True)
     words = words_of(terms)
     alphabetical = np.argsort(np.argsort(np.array(words, dtype=object), kind="stable"), kind="stable")
@@ -98,19 +97,6 @@ def summed(place: Ints, lists: RankedBatch, answers: int, words_of: Callable[[In
         merged.number, merged.ts, np.full(answers, TYPE_TERMS, np.uint8), merged.k, merged.instant, merged.off,
         merged.seq, texts, totals[best],
     )  # fmt: skip
-
-
-def _totals(place: Ints, lists: RankedBatch, answers: int) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Return the counts of terms by place: place, an item that names the term, and the sum over all lists."""
-    row = place[lists.row]
-    if answers == len(lists):  # one list each, as where all objects of a query come to one evaluator
-        return row, np.arange(len(row)), lists.value
-    order = np.lexsort((lists.seq, row))
-    row, term, count = row[order], lists.seq[order], lists.value[order]
-    new = np.ones(len(row), np.bool_)
-    new[1:] = (row[1:] != row[:-1]) | (term[1:] != term[:-1])
-    first = np.flatnonzero(new)
-    return row[first], order[first], np.add.reduceat(count, first) if len(first) else count
 
 
 def fingerprints(lists: RankedBatch, *, by_id: bool = False) -> Ints:
