@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from benchmarks import BENCHMARKS, TAKE_DATA, Options, Report
 from streams.errors import DeclarationError, did_you_mean
 from topology.cli.logs import configure_logs
 
-__all__ = ["bench"]
+__all__ = ["bench", "missed"]
 
 #: Columns of a table that goes into a pipe or a file.
 PIPE_WIDTH = 200
@@ -69,7 +70,20 @@ def _print(report: Report) -> None:
     console.print(table)
     for note in report.notes:
         console.print(note, markup=False)
-    for goal in report.as_json()["goals"]:
+    goals = report.as_json()["goals"]
+    for goal in goals:
         bound = f">= {goal['at_least']:g}" if "at_least" in goal else f"<= {goal['at_most']:g}"
         verdict = "met" if goal["met"] else "MISSED"
         console.print(f"{verdict:7} {goal['figure']} = {goal['value']:,.4g} (goal {bound})", markup=False)
+    if any(not goal["met"] for goal in goals):
+        console.print(missed(os.getloadavg()[0], os.cpu_count() or 1), markup=False)
+
+
+def missed(load: float, cores: int) -> str:
+    """Say what a missed goal means to somebody who did not set it."""
+    busy = f"; right now {load:.1f} processes want its {cores} cores" if load > cores else ""
+    return (
+        "A goal is a bound that this project has set for itself on two free cores. One that is missed says nothing about "
+        "results, which are exact all the same: figures of time depend on the machine and on what else it does"
+        f"{busy}; with --quick some are out of reach by size. docs/papers.md has the figures as they were measured."
+    )
