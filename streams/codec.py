@@ -40,7 +40,7 @@ from streams.errors import CodecError
 
 __all__ = ["VERSION", "Buffers", "decode", "encode", "size_of", "unpack_plain"]
 
-VERSION = 3
+VERSION = 4
 
 #: The types of batch that may cross the wire, by name.
 WIRE_TYPES: Mapping[str, type[Any]] = {

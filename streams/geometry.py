@@ -12,15 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.errors import DeclarationError
+from streams.polygon_kernels import inside_rings
+from streams.polygons import Rings
 
 __all__ = [
     "EARTH_RADIUS_M",
     "METRICS",
     "REGION_CIRCLE",
     "REGION_NONE",
+    "REGION_POLYGON",
     "REGION_RECT",
     "Metric",
     "Rect",
+    "boxed",
     "distance",
     "inside_region",
     "max_distance",
@@ -34,8 +38,9 @@ METRICS: tuple[Metric, ...] = ("euclidean", "haversine")
 EARTH_RADIUS_M = 6_371_008.8
 
 #: Kinds of region in a query column; the shape is in four numbers (rectangle: min x, min y, max x, max y;
-#: circle: centre x, centre y, radius, unused; none, with a place: x, y, unused, unused).
-REGION_NONE, REGION_RECT, REGION_CIRCLE = 0, 1, 2
+#: circle: centre x, centre y, radius, unused; polygon: the rectangle around it, as its rings are in columns of their own;
+#: none, with a place: x, y, unused, unused).
+REGION_NONE, REGION_RECT, REGION_CIRCLE, REGION_POLYGON = 0, 1, 2, 3
 
 Floats = NDArray[np.float64]
 
@@ -83,14 +88,30 @@ def distance(x: Floats, y: Floats, at_x: float | Floats, at_y: float | Floats, m
     return np.asarray(2.0 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.minimum(h, 1.0))))
 
 
+def boxed(kind: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Tell which regions have a rectangle as their shape: rectangles, and polygons, which it is around."""
+    return np.asarray((kind == REGION_RECT) | (kind == REGION_POLYGON))
+
+
 def inside_region(
-    x: Floats, y: Floats, kind: int, shape: tuple[float, float, float, float], metric: Metric = "euclidean"
+    x: Floats,
+    y: Floats,
+    kind: int,
+    shape: tuple[float, float, float, float],
+    metric: Metric = "euclidean",
+    rings: Rings | None = None,
 ) -> NDArray[np.bool_]:
     """Tell for each point whether it is inside a region; everything is inside of no region.
 
-    A Euclidean circle compares squares, ``dx * dx + dy * dy <= r * r``, as every kernel does.
+    A Euclidean circle compares squares, ``dx * dx + dy * dy <= r * r``, as every kernel does. A polygon has straight edges in
+    the coordinates, whatever the metric, and needs its rings.
     """
     a, b, c, d = shape
+    if kind == REGION_POLYGON:
+        assert rings is not None
+        inside = np.empty(len(x), np.bool_)
+        inside_rings(x, y, rings.x, rings.y, rings.mark, inside)
+        return inside
     if kind == REGION_RECT:
         return np.asarray((x >= a) & (x <= c) & (y >= b) & (y <= d))
     if kind == REGION_CIRCLE:
@@ -110,7 +131,7 @@ def region_bounds(
     ``c - r`` may lie inside of the circle; a haversine circle that touches a pole or the date line spans all
     longitudes.
     """
-    if (kind == REGION_RECT).all():
+    if boxed(kind).all():
         return shape[:, 0], shape[:, 1], shape[:, 2], shape[:, 3]
     circle = kind == REGION_CIRCLE
     none = kind == REGION_NONE

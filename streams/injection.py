@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from streams.batches import FOREVER, OP_REGISTER, OP_UPSERT, ObjectBatch, QueryBatch
 from streams.columns import Ids, Ints, sorted_rows
 from streams.errors import DeclarationError, brief
-from streams.geometry import REGION_CIRCLE, REGION_RECT, Rect
+from streams.geometry import REGION_POLYGON, REGION_RECT, Rect
 from streams.timestamps import MAX_TS
 from streams.vocabulary import Encoder
 
@@ -250,20 +250,27 @@ def injected_queries(patterns: QueryBatch, number: int, injection: Injection, sp
         "target": names,
         "ts": injection.first_ms() + pace * key + rest * key // max(count, 1),
         "end": np.full(count, injection.last_ms(), np.int64),
-        "shape": _moved(made.region, made.shape, x, y),
+        **_moved(made, x, y),
         "ids": Ids("text", pa.array([f"inject-{number}-{i}" for i in range(count)], pa.string())),
     }
     return QueryBatch(**columns)
 
 
-def _moved(
-    kind: NDArray[np.uint8], shape: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Put shapes around new centres."""
+def _moved(queries: QueryBatch, x: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Return the shapes and rings of queries around new centres."""
+    shape, kind = queries.shape, queries.region
     moved = shape.copy()
-    rect = kind == REGION_RECT
+    rect, polygon = kind == REGION_RECT, kind == REGION_POLYGON
     half_x, half_y = (shape[:, 2] - shape[:, 0]) / 2, (shape[:, 3] - shape[:, 1]) / 2
     moved[rect] = np.stack([x - half_x, y - half_y, x + half_x, y + half_y], axis=1)[rect]
-    other = (kind == REGION_CIRCLE) | ~rect
+    # A sum never falls as one of its parts rises, so what was the box around a polygon still is, once both are moved alike.
+    by_x, by_y = x - half_x - shape[:, 0], y - half_y - shape[:, 1]
+    moved[polygon] = (shape + np.stack([by_x, by_y, by_x, by_y], axis=1))[polygon]
+    other = ~rect & ~polygon
     moved[other, 0], moved[other, 1] = x[other], y[other]
-    return moved
+    vertices = np.diff(queries.ring_off)
+    return {
+        "shape": moved,
+        "ring_x": queries.ring_x + np.repeat(by_x, vertices),
+        "ring_y": queries.ring_y + np.repeat(by_y, vertices),
+    }

@@ -39,7 +39,14 @@ class RowColumns:
             column = getattr(self, name)
             made[name] = column.take(rows) if isinstance(column, Ids) else column.take(rows, axis=0)
         for off_name, value_names in self.RAGGED:
-            made[off_name], places = csr_places(getattr(self, off_name), rows)
+            off = getattr(self, off_name)
+            if off[-1] == 0:  # a column that most batches do not use
+                made |= {
+                    off_name: np.zeros(len(rows) + 1, np.int32),
+                    **{name: getattr(self, name) for name in value_names},
+                }
+                continue
+            made[off_name], places = csr_places(off, rows)
             made |= {name: getattr(self, name).take(places) for name in value_names}
         return type(self)(**made)
 

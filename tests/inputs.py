@@ -51,10 +51,22 @@ def streams_of_objects(draw, metric, dynamic=False):
 
 
 @st.composite
+def polygons(draw, metric):
+    """A GeoJSON geometry on the grid of the objects, or between its lines."""
+    rings = st.lists(places(metric).map(list), min_size=3, max_size=6).map(lambda ring: [*ring, ring[0]])
+    polygon = st.lists(rings, min_size=1, max_size=2)
+    if draw(st.booleans()):
+        return {"type": "Polygon", "coordinates": draw(polygon)}
+    return {"type": "MultiPolygon", "coordinates": draw(st.lists(polygon, min_size=1, max_size=2))}
+
+
+@st.composite
 def regions(draw, metric):
-    """Rectangles, circles or no region at all."""
+    """Rectangles, circles, polygons with holes and crossing edges, or no region at all."""
     (a, b), (c, d) = draw(places(metric)), draw(places(metric))
-    kind = draw(st.sampled_from(["rect", "circle", "none"]))
+    kind = draw(st.sampled_from(["rect", "circle", "polygon", "none"]))
+    if kind == "polygon":
+        return draw(polygons(metric))
     if kind == "rect":
         return {"rect": [min(a, c), min(b, d), max(a, c), max(b, d)]}
     unit = 1.0 if metric == "euclidean" else 2e7
@@ -76,6 +88,8 @@ def registrations(draw, name, ts, metric, types):
         query["region"] = draw(regions(metric))
     query["keywords"] = draw(some_words if kind == "topk" else words)
     query["match"] = draw(st.sampled_from(["all", "any"]))
+    if kind != "topk" and draw(st.booleans()):
+        query["none"] = draw(words)
     if kind == "topk":
         query["alpha"] = draw(fractions)
     if kind == "terms":

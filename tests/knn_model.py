@@ -50,6 +50,8 @@ class PlainKnn:
 
 
 def _matches(q, o):
+    if q.get("none", frozenset()) & o["keywords"]:
+        return False
     wanted = q["keywords"]
     return not wanted or (bool(wanted & o["keywords"]) if q["match_any"] else wanted <= o["keywords"])
 
@@ -63,6 +65,7 @@ def _rows(sets):
 def knn_batch(queries):
     count = len(queries)
     off, kw = _rows([q["keywords"] for q in queries])
+    none_off, none = _rows([q.get("none", ()) for q in queries])
     number = np.array([q["number"] for q in queries], np.int64)
     shape = np.zeros((count, 4))
     shape[:, 0], shape[:, 1] = [q["x"] for q in queries], [q["y"] for q in queries]
@@ -73,7 +76,7 @@ def knn_batch(queries):
         match_any=np.array([q["match_any"] for q in queries], np.bool_), region=np.full(count, REGION_NONE, np.uint8),
         shape=shape, k=np.array([q["k"] for q in queries], np.int32), alpha=np.zeros(count),
         window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64), kw_off=off, kw=kw,
-        ids=Ids("int", number),
+        ids=Ids("int", number), none_off=none_off, none=none,
     )  # fmt: skip
 
 
@@ -124,7 +127,8 @@ class Drawn:
         end = FOREVER if self.rng.random() < 0.6 else ts + self.rng.randrange(12)
         k = self.rng.choice([1, 1, 2, 3, 5, 10, 40, 1000])
         return {"number": self.number, "x": x, "y": y, "keywords": self.keywords(), "ts": ts, "end": end, "k": k,
-                "match_any": self.rng.random() < 0.6}  # fmt: skip
+                "match_any": self.rng.random() < 0.6,
+                "none": self.keywords() if self.rng.random() < 0.2 else frozenset()}  # fmt: skip
 
     def object(self):
         self.seq += self.rng.randrange(1, 4)

@@ -7,6 +7,8 @@ are part of the definition: the distance of `streams.geometry` and the idf of `s
 
 from math import sqrt
 
+from polygon_model import inside_polygons
+
 FAR_FUTURE = float("inf")
 
 
@@ -126,6 +128,9 @@ class Naive:
         if "circle" in region:
             x, y, r = region["circle"]
             return self.within(o, (x, y), r)
+        if "coordinates" in region:
+            several = region["type"] == "MultiPolygon"
+            return inside_polygons(region["coordinates"] if several else [region["coordinates"]], (o["x"], o["y"]))
         return True
 
     def within(self, o, at, r):
@@ -134,8 +139,10 @@ class Naive:
         return dx * dx + dy * dy <= r * r
 
     def fits_keywords(self, q, o):
-        """Tell whether an object has all of the keywords, or any."""
+        """Tell whether an object has all of the keywords, or any, and none of those that are excluded."""
         wanted, given = set(q.get("keywords", [])), set(o["keywords"])
+        if given & set(q.get("none", [])):
+            return False
         if not wanted:
             return True
         return bool(wanted & given) if q.get("match", "all") == "any" else wanted <= given

@@ -3,11 +3,12 @@
 from collections import Counter
 
 import numpy as np
+from polygon_model import drawn_polygons, ring_columns, rings_of
 
 from operators.indexes.objects.object_index import Requests
 from streams.batches import OP_DELETE, OP_UPSERT, ObjectBatch
 from streams.columns import Ids
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect, distance, inside_region
+from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_POLYGON, REGION_RECT, Rect, distance, inside_region
 
 SPACE = Rect(-1.0, 0.0, 3.0, 2.0)
 GLOBE = Rect(-180.0, -90.0, 180.0, 90.0)
@@ -48,10 +49,14 @@ class Drawn:
     def region(self, rows):
         """Return a kind and a shape; borders go through objects where there are some."""
         rng, s = self.rng, self.space
-        kind = rng.choice([REGION_RECT, REGION_RECT, REGION_CIRCLE, REGION_CIRCLE, REGION_NONE])
+        kind = rng.choice([REGION_RECT, REGION_RECT, REGION_CIRCLE, REGION_CIRCLE, REGION_POLYGON, REGION_NONE])
+        self.polygons = ()
         (x, y), size = self.place(), rng.choice([0.0, 0.02, 0.1, 0.3, 1.2]) * rng.random()
         if rows and rng.random() < 0.5:
             x, y = (lambda o: (o["x"], o["y"]))(rng.choice(rows))
+        if kind == REGION_POLYGON:
+            self.polygons = drawn_polygons(rng, x, y, size * (s.max_x - s.min_x), size * (s.max_y - s.min_y))
+            return kind, list(rings_of(self.polygons).box())
         if kind == REGION_RECT:
             far = rng.choice(rows) if rows and rng.random() < 0.3 else None
             wide, high = size * (s.max_x - s.min_x), size * (s.max_y - s.min_y) * rng.random()
@@ -92,14 +97,15 @@ class Drawn:
         kw = self.rng.choice([[], self.keywords(1, 1), self.keywords(1, 4), self.keywords(2, 3), [3, 12345]])
         return {
             "region": kind, "shape": shape, "any": self.rng.random() < 0.5, "kw": kw, "first": first, "stop": stop,
-            "k": k, "reach": reach,
+            "k": k, "reach": reach, "polygons": self.polygons,
+            "none": self.keywords(1, 3) if self.rng.random() < 0.25 else [],
         }  # fmt: skip
 
 
-def _ragged(rows):
+def _ragged(rows, name="kw"):
     off = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum([len(row["kw"]) for row in rows], out=off[1:])
-    return off, np.array([word for row in rows for word in row["kw"]], np.int64)
+    np.cumsum([len(row.get(name, [])) for row in rows], out=off[1:])
+    return off, np.array([word for row in rows for word in row.get(name, [])], np.int64)
 
 
 def _column(rows, name, dtype):
@@ -121,7 +127,8 @@ def requests_of(rows):
     return Requests(
         _column(rows, "region", np.uint8), np.array([row["shape"] for row in rows], np.float64).reshape(-1, 4),
         _column(rows, "any", np.bool_), _column(rows, "first", np.int64), _column(rows, "stop", np.int64),
-        _column(rows, "k", np.int32), _column(rows, "reach", np.float64), off, kw,
+        _column(rows, "k", np.int32), _column(rows, "reach", np.float64), off, kw, *_ragged(rows, "none"),
+        **ring_columns([row.get("polygons", ()) if row["region"] == REGION_POLYGON else () for row in rows]),
     )  # fmt: skip
 
 
@@ -135,8 +142,10 @@ class PlainObjects:
         rows = [o for o in self.rows if q["first"] <= o["seq"] < q["stop"]]
         if region and rows:
             at = _column(rows, "x", np.float64), _column(rows, "y", np.float64)
-            inside = inside_region(*at, q["region"], tuple(q["shape"]), self.metric)
+            rings = rings_of(q.get("polygons", ()))
+            inside = inside_region(*at, q["region"], tuple(q["shape"]), self.metric, rings)
             rows = [o for o, there in zip(rows, inside.tolist(), strict=True) if there]
+        rows = [o for o in rows if not set(q.get("none", [])) & set(o["kw"])]
         wanted = set(q["kw"])
         if not wanted:
             return rows

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+from polygon_model import ring_columns, rings_of
 
 from streams.batches import (
     FOREVER,
@@ -15,13 +16,13 @@ from streams.batches import (
     QueryBatch,
 )
 from streams.columns import Ids
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT
+from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_POLYGON, REGION_RECT
 from streams.vocabulary import Encoder
 
 
-def keyword_rows(records, encoder):
+def keyword_rows(records, encoder, name="keywords"):
     """Return the ragged keyword column of records."""
-    return encoder.lists(pa.array([list(r.get("keywords", [])) for r in records], pa.list_(pa.string())))
+    return encoder.lists(pa.array([list(r.get(name, [])) for r in records], pa.list_(pa.string())))
 
 
 def object_batch(records, encoder=None):
@@ -41,7 +42,8 @@ def object_batch(records, encoder=None):
 
 def query_batch(operations, encoder=None):
     """Return a batch of query operations; an unregistration ends the last registration of its id."""
-    kw_off, kw = keyword_rows(operations, encoder or Encoder())
+    encoder = encoder or Encoder()
+    kw_off, kw = keyword_rows(operations, encoder)
     latest, target, end = {}, [], []
     for number, op in enumerate(operations):
         if op.get("op", "register") == "register":
@@ -51,6 +53,7 @@ def query_batch(operations, encoder=None):
             end.append(op["ts"])
         target.append(latest[op["id"]])
     regions = [_region(op) for op in operations]
+    none_off, none = keyword_rows(operations, encoder, "none")
 
     def column(name, default, dtype):
         return np.array([op.get(name, default) for op in operations], dtype)
@@ -73,7 +76,16 @@ def query_batch(operations, encoder=None):
         kw_off=kw_off,
         kw=kw,
         ids=Ids.of([op["id"] for op in operations]),
+        none_off=none_off,
+        none=none,
+        **ring_columns([_polygons(op) for op in operations]),
     )
+
+
+def _polygons(op):
+    region = op.get("region", {})
+    given = region.get("coordinates", [])
+    return given if region.get("type") == "MultiPolygon" else [given] if given else []
 
 
 def _region(op):
@@ -84,4 +96,6 @@ def _region(op):
         return REGION_RECT, tuple(region["rect"])
     if "circle" in region:
         return REGION_CIRCLE, (*region["circle"], 0.0)
+    if "coordinates" in region:
+        return REGION_POLYGON, rings_of(_polygons(op)).box()
     return REGION_NONE, (0.0, 0.0, 0.0, 0.0)

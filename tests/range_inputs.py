@@ -4,6 +4,8 @@ import json
 import random
 from pathlib import Path
 
+from polygon_model import drawn_polygons
+
 from streams.comparison import compare
 from streams.oracle import Oracle
 from streams.state import pack_state, unpack_state
@@ -32,6 +34,14 @@ def random_objects(rng, count, last_ts):
     ]
 
 
+def random_polygon(rng):
+    """One polygon or two, with a hole or without, whose edges go through places of objects."""
+    polygons = drawn_polygons(rng, rng.randrange(0, 9) / 8, rng.randrange(0, 9) / 8, 0.5, 0.5)
+    if len(polygons) > 1:
+        return {"type": "MultiPolygon", "coordinates": polygons}
+    return rng.choice([{"type": "Polygon", "coordinates": polygons[0]}, {"polygon": polygons[0]}])
+
+
 def random_queries(rng, count, last_ts):
     """Registrations, unregistrations and ids used again, at times that fall on those of objects."""
     lines, live = [], {}
@@ -46,14 +56,19 @@ def random_queries(rng, count, last_ts):
         if name in live:
             continue
         a, b = (sorted(rng.randrange(0, 9) / 8 for _ in range(2)) for _ in range(2))
-        region = (
-            {"rect": [a[0], b[0], a[1], b[1]]}
-            if rng.random() < 0.6
-            else {"circle": [a[0], b[0], rng.choice([0, 0.25, 1])]}
+        region = rng.choice(
+            [
+                {"rect": [a[0], b[0], a[1], b[1]]},
+                {"rect": [a[0], b[0], a[1], b[1]]},
+                {"circle": [a[0], b[0], rng.choice([0, 0.25, 1])]},
+                random_polygon(rng),
+            ]
         )
         line = {"op": "register", "id": name, "ts": ts, "type": "range", "region": region}
         line["keywords"] = rng.sample(WORDS, rng.randrange(0, 3))
         line["match"] = rng.choice(["all", "any"])
+        if rng.random() < 0.25:
+            line["none"] = rng.sample([word for word in WORDS if word not in line["keywords"]], rng.randrange(0, 4))
         live[name] = 10**9
         if rng.random() < 0.3:
             line["ttl"] = rng.randrange(1, 10)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from polygon_model import ring_columns, rings_of
 
 from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, OP_UPSERT, TYPE_RANGE, ObjectBatch, QueryBatch
 from streams.columns import Ids
@@ -24,6 +25,8 @@ class PlainQuery:
     alpha: float = 0.0
     window: int = NO_WINDOW
     slide: int = 0
+    none: frozenset[int] = frozenset()
+    polygons: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,14 @@ def query_batch(queries):
         shape=np.array([q.shape for q in queries], np.float64).reshape(count, 4),
         k=np.array([q.k for q in queries], np.int32), alpha=np.array([q.alpha for q in queries], np.float64),
         window=np.array([q.window for q in queries], np.int64), slide=np.array([q.slide for q in queries], np.int64),
-        kw_off=off, kw=kw, ids=Ids("int", number),
+        kw_off=off, kw=kw, ids=Ids("int", number), **residual_columns(queries),
     )  # fmt: skip
+
+
+def residual_columns(queries):
+    """Return the columns of excluded keywords and of rings, of queries that have `none` and `polygons`."""
+    off, none = rows_of([q.none for q in queries])
+    return {"none_off": off, "none": none, **ring_columns([q.polygons for q in queries])}
 
 
 def object_batch(objects):
@@ -82,10 +91,11 @@ class PlainIndex:
         for q in self.queries.values():
             if q.number in self.asleep:
                 continue
-            inside = inside_region(x, y, q.region, q.shape, self.metric)
+            inside = inside_region(x, y, q.region, q.shape, self.metric, rings_of(q.polygons))
             for i, o in enumerate(objects):
                 shared = len(q.keywords & o.keywords)
                 fits = not q.keywords or (shared > 0 if q.match_any else shared == len(q.keywords))
+                fits = fits and not q.none & o.keywords
                 if inside[i] and fits and q.ts <= o.ts < q.end:
                     found.append((i, q.number))
         return sorted(found)

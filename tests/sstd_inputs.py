@@ -2,7 +2,7 @@
 
 import random
 
-from range_inputs import CONF, write_lines
+from range_inputs import CONF, random_polygon, write_lines
 
 from topology import load_topology
 from topology.amendments import with_source
@@ -29,6 +29,8 @@ def sstd_objects(rng, count, last):
 def _region(rng):
     x, y = rng.randrange(5) / 4, rng.randrange(5) / 4
     side = rng.choice([0.0, 0.25, 0.5, 1.0])
+    if rng.random() < 0.2:
+        return random_polygon(rng)
     return {"rect": [x, y, min(x + side, 1.0), min(y + side, 1.0)]} if rng.random() < 0.6 else {"circle": [x, y, side]}
 
 
@@ -41,6 +43,8 @@ def sstd_queries(rng, count, last, *, forever):
         line = {"op": "register", "id": f"q{n}", "ts": ts, "type": kind, "continuous": standing,
                 "keywords": rng.sample(WORDS, rng.choice([0, 0, 1, 2])), "match": rng.choice(["any", "all"])}  # fmt: skip
         line |= {"at": [rng.random(), rng.randrange(5) / 4]} if kind == "knn" else {"region": _region(rng)}
+        if rng.random() < 0.25:
+            line["none"] = rng.sample([word for word in WORDS if word not in line["keywords"]], rng.randrange(1, 3))
         if kind != "range":
             line["k"] = rng.choice([1, 2, 3, 7])
         if kind == "terms" or (not standing and (not forever or rng.random() < 0.8)):

@@ -4,11 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from polygon_model import as_tuples, drawn_polygons, rings_of
 from range_model import PlainQuery, rows_of
 
 from streams.batches import FOREVER, OP_DELETE, OP_UPSERT, TYPE_TERMS, ObjectBatch
 from streams.columns import Ids
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, inside_region
+from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_POLYGON, REGION_RECT, inside_region
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,12 @@ class PlainTerms:
         """Return how many objects contain each term."""
         q, found = self.rows[number], Counter()
         x, y = (np.array([getattr(o, axis) for o in self.objects], np.float64) for axis in "xy")
-        inside = inside_region(x, y, q.region, q.shape, self.metric)
+        inside = inside_region(x, y, q.region, q.shape, self.metric, rings_of(q.polygons))
         for i in np.flatnonzero(inside).tolist():
             o = self.objects[i]
             shared = len(q.keywords & o.keywords)
             fits = not q.keywords or (shared > 0 if q.match_any else shared == len(q.keywords))
+            fits = fits and not q.none & o.keywords
             if o.op == OP_UPSERT and instant - q.window < o.ts <= instant and fits:
                 found.update(o.keywords)
         return dict(found)
@@ -117,22 +119,28 @@ class Drawn:
 
     def region(self, metric):
         (a, b), (c, d) = self.place(), self.place()
-        kind = self.rng.choice([REGION_RECT, REGION_RECT, REGION_CIRCLE, REGION_NONE])
+        kind = self.rng.choice([REGION_RECT, REGION_RECT, REGION_CIRCLE, REGION_POLYGON, REGION_NONE])
         if kind == REGION_RECT:
             return kind, (min(a, c), min(b, d), max(a, c), max(b, d))
         if kind == REGION_CIRCLE:
             unit = 5e6 if metric == "haversine" else (self.space.max_x - self.space.min_x) / 8
             return kind, (a, b, unit * self.rng.choice([0, 1, 2, 2.5, 5]), 0.0)
+        if kind == REGION_POLYGON:
+            wide, high = (self.space.max_x - self.space.min_x) / 2, (self.space.max_y - self.space.min_y) / 2
+            self.polygons = as_tuples(drawn_polygons(self.rng, a, b, wide, high))
+            return kind, rings_of(self.polygons).box()
         return kind, (0.0, 0.0, 0.0, 0.0)
 
     def query(self, metric, **fixed):
         self.number += self.rng.choice([1, 2])
-        kind, shape = self.region(metric)
+        self.polygons = ()
+        kind, shape = (fixed["region"], fixed["shape"]) if "region" in fixed else self.region(metric)
         drawn = {
             "number": self.number, "region": kind, "shape": shape,
             "keywords": self.rng.choice([frozenset(), frozenset(), self.keywords()]),
             "match_any": self.rng.random() < 0.5, "ts": self.now, "type": TYPE_TERMS,
             "end": self.rng.choice([FOREVER, self.now + self.rng.randrange(20)]), "k": self.rng.choice([1, 2, 3, 5, 30]),
-            "window": self.rng.randrange(1, 13), "slide": self.rng.choice([1, 2, 5, 20]),
+            "window": self.rng.randrange(1, 13), "slide": self.rng.choice([1, 2, 5, 20]), "polygons": self.polygons,
+            "none": self.keywords() if self.rng.random() < 0.25 else frozenset(),
         }  # fmt: skip
         return PlainQuery(**{**drawn, **fixed})

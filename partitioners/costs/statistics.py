@@ -16,7 +16,7 @@ from partitioners.grids.fine_grid import DEFAULT_SIDE, FineGrid
 from streams.batches import FOREVER, OP_REGISTER, OP_UPSERT, TYPE_KNN, TYPE_TOPK, ObjectBatch, QueryBatch
 from streams.columns import csr_take
 from streams.errors import InputError
-from streams.geometry import REGION_NONE, REGION_RECT, Metric, Rect, region_bounds
+from streams.geometry import REGION_NONE, Metric, Rect, boxed, region_bounds
 from streams.vocabulary import Vocabulary
 
 __all__ = ["MAX_SAMPLE_ROWS", "ObjectSample", "QuerySample", "Statistics", "thinned"]
@@ -88,7 +88,7 @@ class QuerySample:
         query goes. A query without an end lives for `span_ms`, as long as the objects at hand.
         """
         bounds = np.stack(region_bounds(queries.region, queries.shape, space, metric), axis=1)
-        rectangle = queries.region == REGION_RECT
+        rectangle = boxed(queries.region)
         at_x = np.where(rectangle, bounds[:, 0] / 2 + bounds[:, 2] / 2, queries.shape[:, 0])
         at_y = np.where(rectangle, bounds[:, 1] / 2 + bounds[:, 3] / 2, queries.shape[:, 1])
         match_any = queries.match_any | (queries.type == TYPE_TOPK)

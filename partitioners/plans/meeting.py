@@ -10,7 +10,7 @@ import numpy as np
 from partitioners.columns import Csr, Floats, Ints, Points, Regions, Workers, check_range, column, kernel
 from partitioners.plans.plan import Plan
 from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch
-from streams.geometry import REGION_RECT, Metric, region_bounds
+from streams.geometry import Metric, boxed, region_bounds
 
 __all__ = ["first_meeting", "regions_of", "route_objects", "route_queries", "route_queries_by_both", "united"]
 
@@ -54,8 +54,8 @@ def regions_of(plan: Plan, queries: QueryBatch, metric: Metric, home: Workers | 
 
 
 def _places(queries: QueryBatch, bounds: tuple[Floats, Floats, Floats, Floats]) -> tuple[Floats | None, Floats | None]:
-    """Return where queries are: a rectangle is at its middle, which needs no saying where all are rectangles."""
-    rectangle = queries.region == REGION_RECT
+    """Return where queries are: a box is at its middle, which needs no saying where all are boxes."""
+    rectangle = boxed(queries.region)
     if rectangle.all():
         return None, None
     low_x, low_y, high_x, high_y = bounds

@@ -80,6 +80,8 @@ def _exact(block: RecordBlock, rows: Ints, rules: QueryRules, encoder: Encoder, 
 def _batch(good: list[tuple[int, QueryRecord]], encoder: Encoder) -> QueryBatch:
     queries = [query for _, query in good]
     kw_off, kw = encoder.lists(pa.array([query.keywords for query in queries], pa.list_(pa.string())))
+    none_off, none = encoder.lists(pa.array([query.none for query in queries], pa.list_(pa.string())))
+    rings = [query.rings for query in queries]
 
     def column(name: str, kind: Any) -> Any:
         return np.array([getattr(query, name) for query in queries], kind)
@@ -91,7 +93,11 @@ def _batch(good: list[tuple[int, QueryRecord]], encoder: Encoder) -> QueryBatch:
         match_any=column("match_any", np.bool_), region=column("region", np.uint8),
         shape=column("shape", np.float64).reshape(-1, 4), k=column("k", np.int32), alpha=column("alpha", np.float64),
         window=column("window", np.int64), slide=column("slide", np.int64), kw_off=kw_off, kw=kw,
-        ids=Ids.of([query.id for query in queries]),
+        ids=Ids.of([query.id for query in queries]), none_off=none_off, none=none,
+        ring_off=np.cumsum([0] + [len(one.x) for one in rings]).astype(np.int32),
+        ring_x=np.concatenate([np.empty(0), *(one.x for one in rings)]),
+        ring_y=np.concatenate([np.empty(0), *(one.y for one in rings)]),
+        ring_mark=np.concatenate([np.empty(0, np.uint8), *(one.mark for one in rings)]),
     )  # fmt: skip
 
 

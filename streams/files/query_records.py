@@ -11,9 +11,11 @@ from typing import Any
 from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, OP_UNREGISTER, QUERY_TYPES
 from streams.errors import did_you_mean
 from streams.files.file_blocks import DEFAULT_LIMITS
+from streams.files.geojson import read_polygons
 from streams.files.json_blocks import Repeated, is_unicode
 from streams.files.objections import shown
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Metric, Rect
+from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_POLYGON, REGION_RECT, Metric, Rect
+from streams.polygons import NO_RINGS, Rings
 from streams.timestamps import MAX_TS, TIME_EXPECTED, read_time
 
 __all__ = ["MAX_K", "QueryRecord", "QueryRules", "read_query"]
@@ -27,14 +29,21 @@ MATCHES = ("all", "any")
 _ALWAYS = ("op", "id", "ts")
 _REGISTER = ("type", "continuous", "ttl", "keywords", "match")
 _OF_TYPE = {
-    "range": ("region", "window"),
-    "knn": ("at", "k", "window"),
+    "range": ("none", "region", "window"),
+    "knn": ("none", "at", "k", "window"),
     "topk": ("at", "k", "alpha"),
-    "terms": ("region", "k", "window", "slide"),
+    "terms": ("none", "region", "k", "window", "slide"),
 }
 _FIELDS = tuple(dict.fromkeys([*_ALWAYS, *_REGISTER, *(name for names in _OF_TYPE.values() for name in names)]))
 
 Shape = tuple[float, float, float, float]
+Place = tuple[int, Shape, Rings]
+
+_REGION_EXPECTED = (
+    '{"rect": [min x, min y, max x, max y]}, {"circle": [x, y, radius]}, {"polygon": [ring, ...]} '
+    'or a GeoJSON geometry of type "Polygon" or "MultiPolygon"'
+)
+_GEOMETRIES = ("Polygon", "MultiPolygon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,8 @@ class QueryRecord:
     window: int = NO_WINDOW
     slide: int = 0
     keywords: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
+    rings: Rings = NO_RINGS
 
 
 class _RefusedError(Exception):
@@ -103,13 +114,14 @@ def _registration(given: Mapping[str, Any], name: int | str, ts: int, kind: str,
     slide = _duration(given, "slide", continuous, "a snapshot query has no slide")
     if terms and continuous and (window is None or slide is None):
         raise _RefusedError(f"no {'window' if window is None else 'slide'}, expected one for a continuous terms query")
-    region, shape = _place(given, rules) if kind in ("knn", "topk") else _region(given, rules)
-    keywords = _keywords(given, rules.most_keywords)
+    region, shape, rings = _place(given, rules) if kind in ("knn", "topk") else _region(given, rules)
+    keywords, none = (_keywords(given, name, rules.most_keywords) for name in ("keywords", "none"))
     match = _choice(given, "match", MATCHES) if "match" in given else "any" if kind == "topk" else "all"
     if kind == "topk" and not keywords:
         raise _RefusedError("no keywords, expected at least one for a topk query")
     if kind == "topk" and match == "all":
         raise _RefusedError('match is "all", but a topk query takes objects that share any of its keywords')
+    _possible(keywords, none, match)
     return QueryRecord(
         id=name,
         op=OP_REGISTER,
@@ -125,6 +137,8 @@ def _registration(given: Mapping[str, Any], name: int | str, ts: int, kind: str,
         window=NO_WINDOW if window is None else window,
         slide=slide or 0,
         keywords=keywords,
+        none=none,
+        rings=rings,
     )
 
 
@@ -197,35 +211,59 @@ def _numbers(value: Any, name: str, expected: str, count: int) -> list[float]:
     return numbers
 
 
-def _place(given: Mapping[str, Any], rules: QueryRules) -> tuple[int, Shape]:
+def _place(given: Mapping[str, Any], rules: QueryRules) -> Place:
     if "at" not in given:
         raise _RefusedError("no at, expected [x, y]")
     x, y = _numbers(given["at"], "at", "[x, y]", 2)
     space = rules.space
     if not (space.min_x <= x <= space.max_x and space.min_y <= y <= space.max_y):
         raise _RefusedError(f"at is {shown(given['at'])}, which is outside the space {list(space.as_tuple())}")
-    return REGION_NONE, (x, y, 0.0, 0.0)
+    return REGION_NONE, (x, y, 0.0, 0.0), NO_RINGS
 
 
-def _region(given: Mapping[str, Any], rules: QueryRules) -> tuple[int, Shape]:
-    expected = '{"rect": [min x, min y, max x, max y]} or {"circle": [x, y, radius]}'
+def _region(given: Mapping[str, Any], rules: QueryRules) -> Place:
     region = given.get("region")
     if region is None:
-        raise _RefusedError(f"no region, expected {expected}")
+        raise _RefusedError(f"no region, expected {_REGION_EXPECTED}")
     shapes = {name: v for name, v in region.items() if v is not None} if isinstance(region, dict) else {}
-    if len(shapes) != 1 or isinstance(region, Repeated) or not region.keys() <= {"rect", "circle"}:
-        raise _RefusedError(f"region is {shown(region)}, expected {expected}")
+    if isinstance(region, Repeated):
+        shapes = {}
+    if "type" in shapes:
+        return _geometry(shapes, rules)
+    if len(shapes) != 1 or not region.keys() <= {"rect", "circle", "polygon"}:
+        raise _RefusedError(f"region is {shown(region)}, expected {_REGION_EXPECTED}")
+    if "polygon" in shapes:
+        return _polygon(shapes["polygon"], False, rules)
     if "rect" in shapes:
         a, b, c, d = _numbers(shapes["rect"], "rect", "[min x, min y, max x, max y]", 4)
         if a > c or b > d:
             raise _RefusedError(f"rect is {shown(shapes['rect'])}, which is empty: expected min <= max")
-        return REGION_RECT, (a, b, c, d)
+        return REGION_RECT, (a, b, c, d), NO_RINGS
     x, y, radius = _numbers(shapes["circle"], "circle", "[x, y, radius]", 3)
     if radius < 0:
         raise _RefusedError(f"circle has radius {radius!r}, expected none below 0")
     if rules.metric == "haversine" and not (-180 <= x <= 180 and -90 <= y <= 90):
         raise _RefusedError(f"circle is {shown(shapes['circle'])}, whose centre is no longitude and latitude")
-    return REGION_CIRCLE, (x, y, radius, 0.0)
+    return REGION_CIRCLE, (x, y, radius, 0.0), NO_RINGS
+
+
+def _geometry(given: Mapping[str, Any], rules: QueryRules) -> Place:
+    if given["type"] not in _GEOMETRIES:
+        raise _RefusedError(f"region has the type {shown(given['type'])}, expected {' or '.join(_GEOMETRIES)}")
+    if unknown := given.keys() - {"type", "coordinates", "bbox"}:
+        raise _RefusedError(f"region has a member {shown(min(unknown))}, expected type and coordinates")
+    return _polygon(given.get("coordinates"), given["type"] == "MultiPolygon", rules)
+
+
+def _polygon(coordinates: Any, several: bool, rules: QueryRules) -> Place:
+    rings = read_polygons(coordinates, several, rules.metric)
+    if isinstance(rings, str):
+        raise _RefusedError(f"region: {rings}")
+    low_x, low_y, high_x, high_y = box = rings.box()
+    space = rules.space
+    if low_x > space.max_x or high_x < space.min_x or low_y > space.max_y or high_y < space.min_y:
+        raise _RefusedError(f"region lies within {list(box)}, outside the space {list(space.as_tuple())}")
+    return REGION_POLYGON, box, rings
 
 
 def _k(given: Mapping[str, Any]) -> int:
@@ -246,13 +284,22 @@ def _alpha(given: Mapping[str, Any]) -> float:
     return float(value)
 
 
-def _keywords(given: Mapping[str, Any], most: int) -> tuple[str, ...]:
-    value = given.get("keywords", [])
+def _keywords(given: Mapping[str, Any], name: str, most: int) -> tuple[str, ...]:
+    value = given.get(name, [])
     if not isinstance(value, list):
-        raise _RefusedError(f"keywords is {shown(value)}, expected an array of strings")
+        raise _RefusedError(f"{name} is {shown(value)}, expected an array of strings")
     for place, word in enumerate(value):
         if not isinstance(word, str) or not word or not is_unicode(word):
-            raise _RefusedError(f"keywords[{place}] is {shown(word)}, expected a string that is not empty")
+            raise _RefusedError(f"{name}[{place}] is {shown(word)}, expected a string that is not empty")
     if len(value) > most and len({word.casefold() for word in value}) > most:
-        raise _RefusedError(f"{len(value)} keywords, more than the limit of {most}")
+        raise _RefusedError(f"{len(value)} {name}, more than the limit of {most}".replace("none", "keywords in none"))
     return tuple(value)
+
+
+def _possible(keywords: tuple[str, ...], none: tuple[str, ...], match: str) -> None:
+    """Refuse a query that nothing can match: what it wants is what it excludes."""
+    if not none or not keywords:
+        return
+    wanted, unwanted = {word.casefold() for word in keywords}, {word.casefold() for word in none}
+    if wanted <= unwanted if match == "any" else wanted & unwanted:
+        raise _RefusedError(f"{shown(min(wanted & unwanted))} is in keywords and in none, so nothing can match")

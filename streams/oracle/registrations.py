@@ -17,6 +17,7 @@ from streams.batches import (
 )
 from streams.columns import Ints
 from streams.errors import InputError
+from streams.polygons import Rings
 
 __all__ = ["Registration", "registered"]
 
@@ -39,6 +40,8 @@ class Registration:
     window: int
     slide: int
     keywords: Ints
+    none: Ints
+    rings: Rings
 
     @property
     def lives(self) -> bool:
@@ -76,6 +79,8 @@ class Registration:
                 window=int(batch.window[row]),
                 slide=int(batch.slide[row]),
                 keywords=batch.kw[batch.kw_off[row] : batch.kw_off[row + 1]],
+                none=batch.none[batch.none_off[row] : batch.none_off[row + 1]],
+                rings=batch.rings(row),
             )
 
 
@@ -117,5 +122,7 @@ def _check(q: Registration) -> None:
         raise InputError(f"{name} is a topk snapshot, which has no defined result; register it as continuous")
     if q.type == TYPE_TOPK and not len(q.keywords):
         raise InputError(f"{name} is a topk query without keywords; give it at least one")
+    if q.type == TYPE_TOPK and len(q.none):
+        raise InputError(f"{name} is a topk query with keywords in none, which has no defined result; leave them out")
     if q.type == TYPE_TERMS and q.continuous and q.slide < 1:
         raise InputError(f"{name} has slide = {q.slide}, expected a positive number of milliseconds")

@@ -22,15 +22,23 @@ def fits_keywords(objects: ObjectBatch, rows: Ints, keywords: Ints, match_any: b
     return np.asarray(shared > 0 if match_any else shared == len(keywords))
 
 
+def free_of(objects: ObjectBatch, rows: Ints, none: Ints) -> NDArray[np.bool_]:
+    """Tell for each of these rows whether it has none of some keywords."""
+    if not len(none):
+        return np.ones(len(rows), np.bool_)
+    return ~fits_keywords(objects, rows, none, True)
+
+
 def inside(objects: ObjectBatch, start: int, stop: int, q: Registration, metric: Metric) -> Ints:
-    """Return the rows from start to stop that are inside the region of q and fit its keywords.
+    """Return the rows from start to stop that are inside the region of q, fit its keywords and have none that it excludes.
 
     A deletion has no place and no keywords: it is never inside.
     """
-    found = inside_region(objects.x[start:stop], objects.y[start:stop], q.region, q.shape, metric)
+    found = inside_region(objects.x[start:stop], objects.y[start:stop], q.region, q.shape, metric, q.rings)
     rows: Ints = np.flatnonzero(found) + start
     rows = rows[objects.op[rows] == OP_UPSERT]
-    return rows[fits_keywords(objects, rows, q.keywords, q.match_any)]
+    rows = rows[fits_keywords(objects, rows, q.keywords, q.match_any)]
+    return rows[free_of(objects, rows, q.none)]
 
 
 def span_of_snapshot(ts: Ints, q: Registration) -> tuple[int, int]:

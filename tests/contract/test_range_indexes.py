@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from polygon_model import as_tuples, drawn_polygons, rings_of
 from range_model import PlainIndex, PlainObject, PlainQuery, object_batch, pairs_of, query_batch
 
 from benchmarks.range_index import from_file
 from operators.indexes import INDEXES, CellRange, make_range_index
-from operators.indexes.core import expiry, standing_queries
+from operators.indexes.core import expiry, residuals, standing_queries
 from operators.indexes.core.rare_columns import RARE_COLUMNS
 from operators.indexes.range import keyed_lists, standing_index
 from streams.batches import FOREVER, NO_WINDOW, OP_DELETE, OP_UNREGISTER, TYPE_KNN, TYPE_TERMS, TYPE_TOPK
 from streams.codec import decode, encode
 from streams.errors import DeclarationError, InputError
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect
+from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_POLYGON, REGION_RECT, Rect
 from streams.vocabulary import UNSEEN_BASE
 
 ROOT = Path(__file__).parents[2]
@@ -87,11 +88,15 @@ class Drawn:
 
     def region(self):
         (x, y), space = self.place(), self.space
-        kind = self.random.choice([REGION_RECT, REGION_RECT, REGION_CIRCLE, REGION_NONE])
+        kind = self.random.choice([REGION_RECT, REGION_RECT, REGION_CIRCLE, REGION_POLYGON, REGION_NONE])
         if kind == REGION_CIRCLE:
             return kind, (x, y, self.side() * (20_000_000.0 if self.metric == "haversine" else 1.0), 0.0)
         if kind == REGION_NONE:
             return kind, (0.0, 0.0, 0.0, 0.0)
+        if kind == REGION_POLYGON:
+            sides = self.side() * (space.max_x - space.min_x), self.side() * (space.max_y - space.min_y)
+            self.polygons = as_tuples(drawn_polygons(self.random, x, y, *sides))
+            return kind, rings_of(self.polygons).box()
         wide, high = self.side() * (space.max_x - space.min_x), self.side() * (space.max_y - space.min_y)
         return kind, (x, y, x + wide, y + high)
 
@@ -110,17 +115,32 @@ class Drawn:
                     {"continuous": False, "window": 5},
                 ]
             )
-        return PlainQuery(number, *self.region(), self.keywords(), self.random.random() < 0.4, ts, end, **rest)
+        self.polygons = ()
+        if self.random.random() < 0.2:
+            rest["none"] = self.keywords()
+        region = self.region()
+        rest["polygons"] = self.polygons
+        return PlainQuery(number, *region, self.keywords(), self.random.random() < 0.4, ts, end, **rest)
 
     def object(self, queries):
         x, y = self.place()
         if queries and self.random.random() < 0.5:
-            a, b, c, d = self.random.choice(queries).shape
+            near = self.random.choice(queries)
+            a, b, c, d = near.shape
             x = self.random.choice([a, c, math.nextafter(c, math.inf), math.nextafter(a, -math.inf)])
             y = self.random.choice([b, d, math.nextafter(d, math.inf), math.nextafter(b, -math.inf)])
+            if near.polygons and self.random.random() < 0.5:
+                x, y = self.on_edge(near.polygons)
         s = self.space
         x, y = min(max(x, s.min_x), s.max_x), min(max(y, s.min_y), s.max_y)
         return PlainObject(x, y, self.keywords() | self.keywords(), self.time())
+
+    def on_edge(self, polygons):
+        """Return a place on an edge, at a corner, or next to it."""
+        ring = self.random.choice(self.random.choice(polygons))
+        n, part = self.random.randrange(len(ring) - 1), self.random.choice([0.0, 0.5, self.random.random()])
+        (ax, ay), (bx, by) = ring[n : n + 2]
+        return ax + (bx - ax) * part, ay + (by - ay) * part
 
     def history(self, steps, batch):
         """Return operations: ("insert", queries), ("remove", numbers, ends), ("expire", now), and so on."""
@@ -290,6 +310,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(standing_queries, "CHUNK", 7)
     monkeypatch.setattr(standing_index, "CHUNK", 7)
     monkeypatch.setattr(expiry, "LEAST_WAITING", 2)
+    monkeypatch.setattr(residuals, "SMALLEST_PACK", 8)
 
 
 @every_index

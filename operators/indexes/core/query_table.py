@@ -13,13 +13,24 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.rare_columns import RareColumns
+from operators.indexes.core.residuals import Residuals
 from operators.indexes.core.roster import Roster
 from operators.indexes.core.words import Words
 from streams.batches import OP_REGISTER, QueryBatch
 from streams.columns import Ids, sorted_rows
 from streams.errors import InputError
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Metric, Rect, region_bounds
+from streams.geometry import (
+    REGION_CIRCLE,
+    REGION_NONE,
+    REGION_POLYGON,
+    REGION_RECT,
+    Metric,
+    Rect,
+    boxed,
+    region_bounds,
+)
 from streams.kernel import kernel
+from streams.polygon_kernels import HOLE, OUTER
 
 __all__ = ["ANY", "DEAD", "KIND", "QueryTable", "check_registrations", "region_box"]
 
@@ -125,8 +136,8 @@ def _ascend(off: Slots, words: Slots, raw: Ints, out: Ints) -> bool:
 
 @kernel
 def _rows(slots: Slots, shape: Floats, kw: Slots, traits: NDArray[np.uint8], out: Floats) -> bool:
-    """Copy the shapes of rows and tell whether all are rectangles; the words, needed next, are asked for as well."""
-    rectangles = True
+    """Copy the shapes of rows and tell whether all are boxes; the words, needed next, are asked for as well."""
+    boxes = True
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
             ahead = np.int64(slots[i + _AHEAD])
@@ -135,8 +146,9 @@ def _rows(slots: Slots, shape: Floats, kw: Slots, traits: NDArray[np.uint8], out
             prefetch(traits, ahead)
         for k in range(4):
             out[i, k] = shape[slots[i], k]
-        rectangles &= traits[slots[i]] & KIND == REGION_RECT
-    return rectangles
+        kind = traits[slots[i]] & KIND
+        boxes &= kind in (REGION_RECT, REGION_POLYGON)
+    return boxes
 
 
 @kernel
@@ -169,6 +181,7 @@ class QueryTable:
 
     Attributes:
         sleeping: how many queries are asleep; structures do not look at it, so whoever reports matches leaves them out.
+        residuals: what structures do not look at either: polygons inside of their boxes, keywords that must not occur.
     """
 
     def __init__(self, space: Rect, metric: Metric, shape: int = 4) -> None:
@@ -181,6 +194,7 @@ class QueryTable:
         self.kw: Slots = np.empty((0, 3), np.int32)
         self.pool: Slots = np.empty(0, np.int32)
         self.sleeping = 0
+        self.residuals = Residuals()
         self._rare = RareColumns()
         self._pool_top = self._pool_garbage = 0
 
@@ -190,8 +204,9 @@ class QueryTable:
     @property
     def nbytes(self) -> int:
         """Bytes in use; capacity that was never touched is address space, not memory."""
-        rows: int = (13 + 8 * self.shape.shape[1] + self._rare.row_bytes) * self.roster.top
-        return self.roster.nbytes + self.words.nbytes + rows + 4 * self._pool_top
+        row: int = 13 + 8 * self.shape.shape[1] + self._rare.row_bytes + self.residuals.row_bytes
+        pools = 4 * self._pool_top + self.residuals.nbytes
+        return self.roster.nbytes + self.words.nbytes + row * self.roster.top + pools
 
     def admit(self, queries: QueryBatch) -> Slots:
         """File registrations that `check` has seen and return their slots."""
@@ -201,6 +216,7 @@ class QueryTable:
             self._grow(3 * self.roster.top + 64)
         _file(slots, queries.region, queries.match_any, queries.kw_off, queries.shape, self.traits, self.shape)
         self._rare.write(slots, queries, len(self.traits))
+        self.residuals.write(slots, queries, len(self.traits))
         self._keep_words(slots, queries.kw_off, words)
         return slots
 
@@ -218,6 +234,7 @@ class QueryTable:
         if self.sleeping:
             self.sleeping -= int(np.count_nonzero(self.traits[slots] & ASLEEP))
         self.words.release(self._bury(slots))
+        self.residuals.drop(slots)
 
     def _bury(self, slots: Slots) -> Slots:
         """Mark rows as dead and return their words, with some numbers among them that are none."""
@@ -298,7 +315,7 @@ class QueryTable:
             number=numbers, target=numbers, op=np.full(count, OP_REGISTER, np.uint8),
             ts=self.roster.starts_of(slots), end=self.roster.ends_of(slots), match_any=(traits & SAID_ANY) != 0,
             region=traits & KIND, shape=self._shapes(slots), **self._rare.read(slots),
-            kw_off=kw_off, kw=kw, ids=Ids("int", numbers),
+            kw_off=kw_off, kw=kw, ids=Ids("int", numbers), **self.residuals.read(slots),
         )  # fmt: skip
 
     def _shapes(self, slots: Slots) -> Floats:
@@ -339,7 +356,7 @@ class QueryTable:
 
 def region_box(kind: NDArray[np.uint8], shape: Floats, space: Rect, metric: Metric) -> Floats:
     """Return bounds as `region_bounds` does, as rows, and without end for a query that has no region."""
-    if (kind == REGION_RECT).all():
+    if boxed(kind).all():
         return shape
     with np.errstate(invalid="ignore"):  # rows that are no circles are computed as such and not used
         box = np.column_stack(region_bounds(kind, shape, space, metric))
@@ -349,31 +366,46 @@ def region_box(kind: NDArray[np.uint8], shape: Floats, space: Rect, metric: Metr
 
 @kernel
 def _refusal(
-    number: Ints, op: NDArray[np.uint8], region: NDArray[np.uint8], shape: Floats, off: Slots, kw: Ints
-) -> Any:
+    number: Ints, op: NDArray[np.uint8], region: NDArray[np.uint8], shape: Floats, off: Slots, kw: Ints, none_off: Slots,
+    none: Ints, ring_off: Slots, ring_x: Floats, ring_y: Floats, ring_mark: NDArray[np.uint8],
+) -> Any:  # fmt: skip
     """Return the first row that no index can hold and what is wrong with it, as a place in `REFUSALS`; or (-1, 0)."""
     for i in range(number.shape[0]):
         a, b, c, d = shape[i, 0], shape[i, 1], shape[i, 2], shape[i, 3]
         if op[i] != OP_REGISTER:
             return i, 0
-        if region[i] > REGION_CIRCLE:
+        if region[i] > REGION_POLYGON:
             return i, 1
-        if region[i] == REGION_RECT and not (a <= c and b <= d):
+        if (region[i] == REGION_RECT or region[i] == REGION_POLYGON) and not (a <= c and b <= d):
             return i, 2
         if region[i] == REGION_CIRCLE and not (np.isfinite(a + b + c) and c >= 0.0):
             return i, 3
         for j in range(off[i], off[i + 1]):
             if kw[j] < 0:
                 return i, 4
+        for j in range(none_off[i], none_off[i + 1]):
+            if none[j] < 0:
+                return i, 4
+        if (region[i] == REGION_POLYGON) != (ring_off[i + 1] > ring_off[i]):
+            return i, 5
+        for j in range(ring_off[i], ring_off[i + 1]):
+            ends = j + 1 == ring_off[i + 1] or ring_mark[j + 1] != 0
+            if ring_mark[j] > HOLE or (j == ring_off[i] and ring_mark[j] != OUTER) or (ends and ring_mark[j] != 0):
+                return i, 6
+            outside = not (a <= ring_x[j] <= c and b <= ring_y[j] <= d)
+            if not np.isfinite(ring_x[j] + ring_y[j]) or (outside and ring_mark[j] == OUTER):
+                return i, 6
     return -1, 0
 
 
 REFUSALS = (
     "is an unregistration; give its target to set_end",
-    "has an unknown kind of region; expected a rectangle, a circle or none",
+    "has an unknown kind of region; expected a rectangle, a circle, a polygon or none",
     "has a rectangle with min > max or NaN; expected min x, min y, max x, max y",
     "has a circle that is not finite or has a negative radius; expected x, y, radius",
     "has a negative keyword id; ids are 0 to 2^63 - 1",
+    "has a polygon without rings, or rings without a polygon",
+    "has rings that are not finite, begin with no exterior ring, or leave the box around them",
 )
 
 
@@ -383,7 +415,9 @@ def check_registrations(queries: QueryBatch, roster: Roster) -> None:
     def refuse(row: int, text: str) -> None:
         raise InputError(f"query {queries.number[row]} (row {row} of the batch) {text}")
 
-    row, refusal = _refusal(queries.number, queries.op, queries.region, queries.shape, queries.kw_off, queries.kw)
+    columns = (queries.kw_off, queries.kw, queries.none_off, queries.none)
+    rings = (queries.ring_off, queries.ring_x, queries.ring_y, queries.ring_mark)
+    row, refusal = _refusal(queries.number, queries.op, queries.region, queries.shape, *columns, *rings)
     if row >= 0:
         refuse(int(row), REFUSALS[refusal])
     if not (queries.number[1:] > queries.number[:-1]).all():

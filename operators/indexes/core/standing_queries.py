@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from operators.indexes.core.expiry import Expiry
 from operators.indexes.core.query_table import QueryTable, check_registrations
 from operators.indexes.core.rare_columns import RARE_COLUMNS, saved_rare, whole_rare
-from streams.batches import OP_REGISTER, QueryBatch
+from streams.batches import OP_REGISTER, RESIDUALS, QueryBatch
 from streams.columns import Ids, distinct
 from streams.errors import InputError
 from streams.geometry import Metric, Rect
@@ -203,19 +203,25 @@ class StandingQueries:
 
 _PLAIN_COLUMNS = ("number", "ts", "end", "match_any", "region", "shape", "kw_off", "kw")
 
+_RAGGED_COLUMNS = tuple(name for off, names in RESIDUALS for name in (off, *names))
+
 #: The columns of queries that a snapshot has; a rare one is empty where all values are the usual one.
-SAVED_COLUMNS = (*_PLAIN_COLUMNS, *RARE_COLUMNS)
+SAVED_COLUMNS = (*_PLAIN_COLUMNS, *RARE_COLUMNS, *_RAGGED_COLUMNS)
 
 
 def saved_columns(queries: QueryBatch) -> dict[str, NDArray[Any]]:
     """Return queries as a snapshot has them; their identifiers stay with the owner of the index."""
-    return {name: getattr(queries, name) for name in _PLAIN_COLUMNS} | saved_rare(queries)
+    ragged: dict[str, NDArray[Any]] = {}
+    for off, names in RESIDUALS:
+        ragged[off] = getattr(queries, off) if getattr(queries, off)[-1] else getattr(queries, off)[:0]
+        ragged |= {name: getattr(queries, name) for name in names}
+    return {name: getattr(queries, name) for name in _PLAIN_COLUMNS} | saved_rare(queries) | ragged
 
 
 def registrations(columns: Mapping[str, NDArray[Any]]) -> QueryBatch:
     """Return the queries of a snapshot, of which it may have been given more; their ids are their numbers."""
     numbers = columns["number"]
-    plain_ones = {name: columns[name] for name in _PLAIN_COLUMNS}
+    plain_ones = {name: columns[name] for name in (*_PLAIN_COLUMNS, *_RAGGED_COLUMNS)}
     return QueryBatch(
         **plain_ones, **whole_rare(columns, len(numbers)), target=numbers,
         op=np.full(len(numbers), OP_REGISTER, np.uint8), ids=Ids("int", numbers),
@@ -252,7 +258,8 @@ def plain_queries(queries: QueryBatch) -> QueryBatch:
 
 _KERNEL_TYPES: dict[str, type[np.generic]] = {
     "number": np.int64, "op": np.uint8, "ts": np.int64, "end": np.int64, "match_any": np.bool_, "region": np.uint8,
-    "shape": np.float64, "kw_off": np.int32, "kw": np.int64,
+    "shape": np.float64, "kw_off": np.int32, "kw": np.int64, "none_off": np.int32, "none": np.int64, "ring_off": np.int32,
+    "ring_x": np.float64, "ring_y": np.float64, "ring_mark": np.uint8,
 }  # fmt: skip
 
 

@@ -108,7 +108,7 @@ class StandingKnn(StandingQueries):
         examined, row = 0, 0
         while row < len(objects):
             near = self._structure.probe(probe, row)
-            off, slots = self._living(near, ts)
+            off, slots = self._admitted(near.first, *self._living(near, ts), objects)
             far = None if self._metric == "euclidean" else self._distances(near.first, off, slots, probe)
             changed.append(self._lists.settle(near.first, off, slots, far, probe, seq, objects.ids))
             self._structure.shrink(changed[-1], near)
@@ -127,11 +127,17 @@ class StandingKnn(StandingQueries):
     def _living(self, near: Near, ts: Ints) -> tuple[Ints, Slots]:
         """Return pairs without those whose subscription does not live at the object's time."""
         keep = self._table.roster.alive(near.off, near.slots, ts[near.first : near.next])
-        if keep is None:
-            return near.off, near.slots
-        before = np.zeros(len(keep) + 1, np.int64)
-        np.cumsum(keep, out=before[1:])
-        return before[near.off], near.slots[keep]
+        return (near.off, near.slots) if keep is None else _kept(near.off, near.slots, keep)
+
+    def _admitted(self, first: int, off: Ints, slots: Slots, objects: ObjectBatch) -> tuple[Ints, Slots]:
+        """Return pairs without those whose object has a keyword that the subscription excludes."""
+        if not self._table.residuals.live:
+            return off, slots
+        seen = slice(first, first + len(off) - 1)
+        x, y = plain(objects.x[seen], np.float64), plain(objects.y[seen], np.float64)
+        words = plain(objects.kw_off[first : first + len(off)], np.int32), plain(objects.kw, np.int64)
+        keep = self._table.residuals.keep(off, slots, x, y, *words)
+        return (off, slots) if keep is None else _kept(off, slots, keep)
 
     def _distances(self, first: int, off: Ints, slots: Slots, probe: Probe) -> Floats:
         """Return the distances of pairs as `streams.geometry` has them: a kernel's sine may differ in the last bit."""
@@ -221,3 +227,10 @@ class StandingKnn(StandingQueries):
         self._cost = Cost(*(int(number) for number in state["cost"]))
         self._recent = deque(state["recent"])
         self._recent_count = sum(map(len, self._recent))
+
+
+def _kept(off: Ints, slots: Slots, keep: NDArray[np.bool_]) -> tuple[Ints, Slots]:
+    """Return pairs without those that are not kept."""
+    before = np.zeros(len(keep) + 1, np.int64)
+    np.cumsum(keep, out=before[1:])
+    return before[off], slots[keep]

@@ -85,17 +85,21 @@ class BruteObjects:
         stop = max(start, self._place(int(requests.stop[row])))
         a, b, c, d = requests.shape[row].tolist()
         x, y = held.x[start:stop], held.y[start:stop]
-        places: Ints = start + np.flatnonzero(
-            inside_region(x, y, int(requests.region[row]), (a, b, c, d), self._metric)
-        )
+        kind, rings = int(requests.region[row]), requests.rings(row)
+        places: Ints = start + np.flatnonzero(inside_region(x, y, kind, (a, b, c, d), self._metric, rings))
+        unwanted = requests.none[requests.none_off[row] : requests.none_off[row + 1]]
+        places = places[self._shared(places, unwanted) == 0] if len(unwanted) else places
         keywords = requests.kw[requests.kw_off[row] : requests.kw_off[row + 1]]
         if not len(keywords):
             return places
-        off, kw = csr_take(held.kw_off, held.kw, places)
-        shared = np.bincount(
-            np.repeat(np.arange(len(places)), np.diff(off))[np.isin(kw, keywords)], minlength=len(places)
-        )
+        shared = self._shared(places, keywords)
         return places[shared > 0 if requests.match_any[row] else shared == len(keywords)]
+
+    def _shared(self, places: Ints, keywords: Ints) -> Ints:
+        """Return how many of some keywords each of some objects has."""
+        off, kw = csr_take(self._held.kw_off, self._held.kw, places)
+        owner = np.repeat(np.arange(len(places)), np.diff(off))
+        return np.bincount(owner[np.isin(kw, keywords)], minlength=len(places))
 
     def srq(self, requests: Requests) -> Found:
         """Return what is in regions."""

@@ -2,9 +2,11 @@
 
 What indexes differ in is a structure (`ObjectStructure`), which finds ranks in the plane. The rest is here. On the globe a
 structure finds what is in the box around a circle, and the distances of `streams.geometry` decide out here, because a
-kernel's sine may differ in the last bit.
+kernel's sine may differ in the last bit. So it is with the box around a polygon, and keywords that objects must not have.
 """
 
+import math
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +22,19 @@ from operators.indexes.objects.term_kernels import count_ranks
 from operators.indexes.objects.word_scratch import WordScratch
 from streams.batches import ObjectBatch
 from streams.columns import Ints, csr_concat, csr_take
-from streams.geometry import EARTH_RADIUS_M, REGION_CIRCLE, REGION_RECT, Metric, Rect, distance, region_bounds
+from streams.geometry import (
+    EARTH_RADIUS_M,
+    REGION_CIRCLE,
+    REGION_NONE,
+    REGION_POLYGON,
+    REGION_RECT,
+    Metric,
+    Rect,
+    distance,
+    max_distance,
+    region_bounds,
+)
+from streams.polygons import Region
 
 __all__ = ["KeptIndex", "ObjectStructure"]
 
@@ -30,6 +44,7 @@ Floats = NDArray[np.float64]
 WORK = 12
 #: Half of the way around the earth, and a little.
 FARTHEST_M = 3.15 * EARTH_RADIUS_M
+_WIDER = 1 + 1e-9
 
 
 class ObjectStructure(Protocol):
@@ -130,18 +145,28 @@ class KeptIndex:
             if begin == count:
                 break
             out = grown(out, 2 * int(info[NEEDED]))
-        ranks = out[: off[-1]]
-        if self._metric == "haversine" and (requests.region == REGION_CIRCLE).any():
-            off, ranks = self._in_circles(requests, off, ranks)
+        off, ranks = self._verified(requests, off, out[: off[-1]])
         return off, ranks, int(info[EXAMINED])
 
-    def _in_circles(self, requests: Requests, off: Ints, ranks: Ints) -> tuple[Ints, Ints]:
-        """Keep what is in circles, where a region is one."""
+    def _verified(self, requests: Requests, off: Ints, ranks: Ints) -> tuple[Ints, Ints]:
+        """Keep what is in circles on the globe and in polygons, and has no keyword that a request excludes."""
+        circle = (requests.region == REGION_CIRCLE) & (self._metric == "haversine")
+        polygon = requests.region == REGION_POLYGON
+        if not (circle.any() or polygon.any() or requests.excludes.any()):
+            return off, ranks
         row = np.repeat(np.arange(len(requests)), np.diff(off))
+        keep = np.ones(len(row), np.bool_)
         _, x, y = self._log.places(ranks)
-        far = distance(x, y, requests.shape[row, 0], requests.shape[row, 1], self._metric)
-        inside = (far <= requests.shape[row, 2]) | (requests.region[row] != REGION_CIRCLE)
-        return _off(row[inside], len(requests)), ranks[inside]
+        if circle.any():
+            at = np.flatnonzero(circle[row])
+            place = requests.shape[row[at]]
+            keep[at] = distance(x[at], y[at], place[:, 0], place[:, 1], self._metric) <= place[:, 2]
+        for one in np.flatnonzero(polygon).tolist():
+            part = slice(int(off[one]), int(off[one + 1]))
+            keep[part] = Region.of(requests.rings(one)).contains(x[part], y[part])
+        if requests.excludes.any():
+            keep &= ~self._log.have_any(ranks, row, requests.none_off, requests.none)
+        return _off(row[keep], len(requests)), ranks[keep]
 
     def srq(self, requests: Requests) -> Found:
         """Return what is in regions."""
@@ -150,8 +175,21 @@ class KeptIndex:
 
     def skq(self, requests: Requests) -> Nearest:
         """Return what is nearest to places."""
-        if self._metric == "haversine":
-            return self._nearest_on_globe(requests)
+        # Structures rank what they find as they go: on the globe, or where keywords are excluded, objects are found first.
+        apart = requests.excludes | (self._metric == "haversine")
+        if not apart.any():
+            return self._nearest(requests)
+        if apart.all():
+            return self._nearest_in_circles(requests)
+        groups = np.flatnonzero(~apart), np.flatnonzero(apart)
+        parts = self._nearest(requests.take(groups[0])), self._nearest_in_circles(requests.take(groups[1]))
+        rows = np.argsort(np.concatenate(groups))
+        off, seq = csr_concat([(part.off.astype(np.int32), part.seq) for part in parts])
+        taken, ordered = csr_take(off, seq, rows)
+        distances = csr_take(off, np.concatenate([part.distance for part in parts]), rows)[1]
+        return Nearest(taken.astype(np.int64), ordered, distances, sum(part.examined for part in parts))
+
+    def _nearest(self, requests: Requests) -> Nearest:
         k = np.clip(requests.k, 0, self._log.newest - self._log.oldest).astype(np.int32)
         off, info = np.zeros(len(requests) + 1, np.int64), np.zeros(2, np.int64)
         room = int(k.sum(dtype=np.int64))
@@ -159,24 +197,27 @@ class KeptIndex:
         self._structure.skq(self._asks(requests), k, plain(requests.reach, np.float64), off, ranks, distances, info)
         return Nearest(off, self._log.seqs(ranks[: off[-1]]), distances[: off[-1]], int(info[EXAMINED]))
 
-    def _nearest_on_globe(self, requests: Requests) -> Nearest:
-        """Look at circles that grow until each has k objects, or cannot grow."""
+    def _nearest_in_circles(self, requests: Requests) -> Nearest:
+        """Look at circles that grow until each has k objects, or has everything."""
         lists: list[tuple[Ints, Floats]] = [(np.empty(0, np.int64), np.empty(0))] * len(requests)
         waiting, examined = np.flatnonzero(requests.k > 0), 0
+        farthest = FARTHEST_M if self._metric == "haversine" else 1.01 * max_distance(self._space)
         radius = np.minimum(requests.reach, self._first_radius(requests))
         while len(waiting):
             asked = requests.take(waiting)
-            circles = np.column_stack([asked.shape[:, :2], radius[waiting], np.zeros(len(waiting))])
-            kind = np.full(len(waiting), REGION_CIRCLE, np.uint8)
-            around = Requests(
-                kind, circles, asked.match_any, asked.first, asked.stop, asked.k, asked.reach, asked.kw_off, asked.kw
-            )
-            off, ranks, seen = self._range(around)
+            all_ = radius[waiting] >= farthest
+            # A little wider: in the plane circles compare squares, and distances may be equal where these are not.
+            circles = np.column_stack([asked.shape[:, :2], radius[waiting] * _WIDER, np.zeros(len(waiting))])
+            circles[all_, 2] = 0.0
+            kind = np.where(all_, REGION_NONE, REGION_CIRCLE).astype(np.uint8)
+            off, ranks, seen = self._range(replace(asked, region=kind, shape=circles))
             examined += seen
             row = np.repeat(np.arange(len(waiting)), np.diff(off))
             seq, x, y = self._log.places(ranks)
             far = distance(x, y, circles[row, 0], circles[row, 1], self._metric)
-            enough = (np.diff(off) >= asked.k) | (radius[waiting] >= np.minimum(asked.reach, FARTHEST_M))
+            near = far <= np.where(all_, asked.reach, radius[waiting])[row]
+            off, seq, far = _off(row[near], len(waiting)), seq[near], far[near]
+            enough = (np.diff(off) >= asked.k) | all_ | (radius[waiting] >= asked.reach)
             for i in np.flatnonzero(enough).tolist():
                 part = slice(int(off[i]), int(off[i + 1]))
                 order = np.lexsort((seq[part], far[part]))[: int(asked.k[i])]
@@ -194,20 +235,23 @@ class KeptIndex:
 
     def _first_radius(self, requests: Requests) -> Floats:
         """Return radii within which k matches would be, were they spread evenly over the space."""
-        wide = np.radians(self._space.max_x - self._space.min_x) * EARTH_RADIUS_M
-        high = np.radians(self._space.max_y - self._space.min_y) * EARTH_RADIUS_M
+        wide, high = self._space.max_x - self._space.min_x, self._space.max_y - self._space.min_y
+        if self._metric == "haversine":
+            wide, high = math.radians(wide) * EARTH_RADIUS_M, math.radians(high) * EARTH_RADIUS_M
         words = self._log.words.find(plain(requests.kw, np.int64))
         uses = np.append(self._log.words.uses, 0)[words]
         matches = np.full(len(requests), max(len(self), 1), np.float64)
         for row in np.flatnonzero(np.diff(requests.kw_off)).tolist():
             part = uses[requests.kw_off[row] : requests.kw_off[row + 1]]
             matches[row] = max(int(part.max() if requests.match_any[row] else part.min()), 1)
-        return np.asarray(np.maximum(np.sqrt(wide * high * requests.k / matches), 1.0))
+        least = 1.0 if self._metric == "haversine" else 1e-9 * (wide + high)
+        return np.asarray(np.maximum(np.sqrt(wide * high * requests.k / matches), least))
 
     def stq(self, requests: Requests) -> Counts:
         """Return how often terms occur in regions."""
-        # Heads know nothing of conditions: what has keywords, or is a circle on the globe, is found first and counted then.
-        apart = np.diff(requests.kw_off) > 0
+        # Heads know nothing of conditions: what has keywords, or is a circle on the globe or a polygon, is found first and
+        # counted then.
+        apart = (np.diff(requests.kw_off) > 0) | requests.excludes | (requests.region == REGION_POLYGON)
         if self._metric == "haversine":
             apart |= requests.region == REGION_CIRCLE
         if not apart.any() or apart.all():

@@ -22,15 +22,16 @@ stores them before they are dropped: nobody else has to keep places and keywords
 function of the calls alone. Answers do not depend on how far it has come.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.batches import OP_UPSERT, ObjectBatch, QueryBatch
+from streams.batches import OP_UPSERT, RESIDUALS, ObjectBatch, QueryBatch, fill_residuals
 from streams.columns import Ints, Offsets
 from streams.errors import InputError
+from streams.polygons import Rings
 from streams.row_columns import RowColumns
 
 __all__ = ["Counts", "Found", "Kept", "Nearest", "ObjectIndex", "Requests", "kept_of"]
@@ -87,9 +88,11 @@ class Requests(RowColumns):
         first, stop: objects with ``first <= seq < stop`` count.
         k: objects that `skq` wants, terms that `stq` wants (0: all); `srq` does not look at it.
         reach: how far away the objects of `skq` may be, this distance included.
+        none_off, none: keywords that objects must not have.
+        ring_off, ring_x, ring_y, ring_mark: polygons, as in `QueryBatch`.
     """
 
-    RAGGED = (("kw_off", ("kw",)),)
+    RAGGED = (("kw_off", ("kw",)), *RESIDUALS)
 
     region: Bytes
     shape: Floats
@@ -100,13 +103,33 @@ class Requests(RowColumns):
     reach: Floats
     kw_off: Offsets
     kw: Ints
+    none_off: Offsets = field(default_factory=lambda: np.empty(0, np.int32))
+    none: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    ring_off: Offsets = field(default_factory=lambda: np.empty(0, np.int32))
+    ring_x: Floats = field(default_factory=lambda: np.empty(0))
+    ring_y: Floats = field(default_factory=lambda: np.empty(0))
+    ring_mark: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    def __post_init__(self) -> None:
+        fill_residuals(self)
+
+    @property
+    def excludes(self) -> Flags:
+        """Which requests have keywords that objects must not have."""
+        return np.asarray(np.diff(self.none_off) > 0)
+
+    def rings(self, row: int) -> Rings:
+        """Return the rings of one request."""
+        part = slice(int(self.ring_off[row]), int(self.ring_off[row + 1]))
+        return Rings(self.ring_x[part], self.ring_y[part], self.ring_mark[part])
 
     @classmethod
     def of(cls, queries: QueryBatch, first: Ints, stop: Ints, reach: Floats | None = None) -> "Requests":
         """Ask what queries ask, of ranges of objects."""
         far = np.full(len(queries), np.inf) if reach is None else reach
         q = queries
-        return cls(q.region, q.shape, q.match_any, first, stop, q.k, far, q.kw_off, q.kw)
+        residual = (q.none_off, q.none, q.ring_off, q.ring_x, q.ring_y, q.ring_mark)
+        return cls(q.region, q.shape, q.match_any, first, stop, q.k, far, q.kw_off, q.kw, *residual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

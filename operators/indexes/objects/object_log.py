@@ -26,7 +26,7 @@ from operators.indexes.objects.block_kernels import (
 )  # fmt: skip
 from operators.indexes.objects.kept_parts import digest_of
 from operators.indexes.objects.object_index import Kept
-from operators.indexes.objects.raw_arrays import doubles_at, longs_at
+from operators.indexes.objects.raw_arrays import doubles_at, ints_at, longs_at
 from streams.columns import Ints
 from streams.errors import DeclarationError
 from streams.kernel import kernel
@@ -105,6 +105,23 @@ def _look_up(ranks: Any, chunks: Any, shift: Any, oldest: Any, seq: Any, x: Any,
         if x.shape[0] > 0:
             x[i] = doubles_at(chunks[chunk, CHUNK_X], np.int64(1) << shift)[row]
             y[i] = doubles_at(chunks[chunk, CHUNK_Y], np.int64(1) << shift)[row]
+
+
+@kernel
+def _have_any(ranks: Any, row: Any, off: Any, words: Any, chunks: Any, shift: Any, oldest: Any, out: Any) -> None:
+    """Tell of each object whether it has one of the words of its row."""
+    for i in range(ranks.shape[0]):
+        out[i] = False
+        if off[row[i]] == off[row[i] + 1]:
+            continue
+        chunk = (ranks[i] - oldest) >> shift
+        place = ranks[i] - oldest - (chunk << shift)
+        starts = ints_at(chunks[chunk, CHUNK_OFF], (np.int64(1) << shift) + 1)
+        own = ints_at(chunks[chunk, CHUNK_WORDS], chunks[chunk, CHUNK_WORD_LENGTH])
+        for p in range(starts[place], starts[place + 1]):
+            for w in range(off[row[i]], off[row[i] + 1]):
+                if own[p] == words[w]:
+                    out[i] = True
 
 
 class ObjectLog:
@@ -248,6 +265,13 @@ class ObjectLog:
         seq, x, y = np.empty(len(ranks), np.int64), np.empty(len(ranks)), np.empty(len(ranks))
         _look_up(ranks, self.table, self.shift, self.oldest, seq, x, y)
         return seq, x, y
+
+    def have_any(self, ranks: Ints, row: Ints, off: NDArray[np.int32], keywords: Ints) -> NDArray[np.bool_]:
+        """Tell of each object whether it has one of the keywords of its row, which are ragged rows."""
+        found = np.empty(len(ranks), np.bool_)
+        words = self.words.find(plain(keywords, np.int64))
+        _have_any(ranks, row, plain(off, np.int32), words, self.table, self.shift, self.oldest, found)
+        return found
 
     def kept(self, first: int, stop: int) -> Kept:
         """Return the objects with ``first <= seq < stop`` that are not dropped."""

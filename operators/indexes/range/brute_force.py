@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.query_table import ANY, DEAD, KIND, QueryTable
 from operators.indexes.core.structure import Bounds, Found, Probe
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT
+from streams.geometry import REGION_CIRCLE, REGION_NONE, boxed
 
 __all__ = ["BruteForce"]
 
@@ -60,7 +60,7 @@ class BruteForce:
     def _inside(self, x: float, y: float, kind: NDArray[np.uint8], shape: NDArray[np.float64]) -> NDArray[np.bool_]:
         a, b, c, d = shape.T
         inside = kind == REGION_NONE
-        inside |= (kind == REGION_RECT) & (x >= a) & (x <= c) & (y >= b) & (y <= d)
+        inside |= boxed(kind) & (x >= a) & (x <= c) & (y >= b) & (y <= d)
         if self._table.metric == "haversine":
             return np.asarray(inside | (kind == REGION_CIRCLE))
         dx, dy = x - a, y - b

@@ -59,7 +59,7 @@ def _fits(
 ) -> Any:  # fmt: skip
     """Verify a candidate exactly; one that any keyword finds counts under the first of its words that is present."""
     kind = traits[slot] & 3
-    if kind == 1:
+    if kind & 1:  # a rectangle, or the box around a polygon
         if not (x >= shape[slot, 0] and x <= shape[slot, 2] and y >= shape[slot, 1] and y <= shape[slot, 3]):
             return False
     elif kind == 2 and not haversine:

@@ -144,7 +144,7 @@ def _fits(
     if trait & 128 != 0:
         return False
     kind = trait & 3
-    if kind == 1:
+    if kind & 1:  # a rectangle, or the box around a polygon
         if not (x >= shape[slot, 0] and x <= shape[slot, 2] and y >= shape[slot, 1] and y <= shape[slot, 3]):
             return False
     elif kind == 2 and not haversine:

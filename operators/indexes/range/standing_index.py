@@ -75,10 +75,14 @@ class StandingIndex(StandingQueries):
         if not len(self):
             self._work.idle(len(objects))
             return Matches(np.zeros(len(objects) + 1, np.int64), np.empty(0, np.int64))
-        word_off, words = self._table.words.known(plain(objects.kw_off, np.int32), plain(objects.kw, np.int64))
+        kw_off, kw = plain(objects.kw_off, np.int32), plain(objects.kw, np.int64)
+        word_off, words = self._table.words.known(kw_off, kw)
         found = self._structure.probe(Probe(x, y, word_off, words))
         if self._metric == "haversine":
             found = self._within_circles(found, objects)
+        passes = self._table.residuals.keep(found.off, found.slots, x, y, kw_off, kw)
+        if passes is not None:
+            found = _kept(found, passes)
         if self._table.sleeping:
             found = _kept(found, self._table.traits[found.slots] & ASLEEP == 0)
         off, numbers = self._table.roster.living(found.off, found.slots, plain(objects.ts, np.int64))

@@ -29,7 +29,13 @@ def counted_plainly(table: QueryTable, window: TermWindow, asked: Asked, row: in
     objects = window.objects(int(asked.first[row]), int(asked.stop[row]))
     a, b, c, d = table.shape[slot[0]].tolist()
     traits = table.traits[slot[0]]
-    inside = np.flatnonzero(inside_region(objects.x, objects.y, int(traits & KIND), (a, b, c, d), table.metric))
+    kind, rings = int(traits & KIND), table.residuals.rings_of(int(slot[0]))
+    inside = np.flatnonzero(inside_region(objects.x, objects.y, kind, (a, b, c, d), table.metric, rings))
+    unwanted = table.residuals.none_of(slot)[1]
+    if len(unwanted):
+        off, kw = csr_take(objects.kw_off, objects.kw, inside)
+        owner = np.repeat(np.arange(len(inside)), np.diff(off))
+        inside = inside[np.bincount(owner[np.isin(kw, unwanted)], minlength=len(inside)) == 0]
     off, kw = csr_take(objects.kw_off, objects.kw, inside)
     wanted = table.words.raw[table.words_of(slot)[1]]
     if len(wanted):

@@ -22,7 +22,8 @@ import numpy as np
 
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.query_table import ANY, KIND
-from streams.geometry import REGION_CIRCLE, REGION_RECT
+from operators.indexes.core.residuals import admitted
+from streams.geometry import REGION_CIRCLE, REGION_POLYGON, REGION_RECT
 from streams.kernel import kernel
 
 __all__ = ["AT", "SEALED", "SIDE", "SIZE", "count_terms", "sort_block"]
@@ -115,6 +116,16 @@ def _wanted(slot: Any, r: Any, traits: Any, kw: Any, pool: Any, term_of: Any, wo
 
 
 @kernel
+def _free_of(none: Any, begin: Any, end: Any, r: Any, word_off: Any, words: Any) -> bool:
+    """Tell whether an object has none of some terms."""
+    for n in range(begin, end):
+        for p in range(word_off[r], word_off[r + 1]):
+            if words[p] == none[n]:
+                return False
+    return True
+
+
+@kernel
 def _divide(a: Any, b: Any, geometry: Any, blocks: Any) -> Any:
     """List the largest blocks that make up the rows from a on, as many as there is room for; return how many, and the next row.
 
@@ -175,7 +186,7 @@ def _foresee(slot: Any, count: Any, blocks: Any, box: Any, geometry: Any, scale:
 def _collect(
     slot: Any, a: Any, b: Any, on_earth: Any, box: Any, half: Any, shape: Any, traits: Any, kw: Any, pool: Any,
     term_of: Any, geometry: Any, scale: Any, points: Any, starts: Any, word_off: Any, words: Any, blocks: Any, found: Any,
-    at: Any, tally: Any,
+    at: Any, tally: Any, residuals: Any, entry: Any, none: Any, none_begin: Any, none_end: Any,
 ) -> Any:  # fmt: skip
     """Write the rows from a to b that a query counts to `found`, from a place on; return the next place.
 
@@ -196,7 +207,7 @@ def _collect(
                 while z < end:
                     ox, oy, r = points[level, z, 0], points[level, z, 1], int(points[level, z, 2])
                     z += 1
-                    if kind == REGION_RECT:
+                    if kind in (REGION_RECT, REGION_POLYGON):
                         inside = (ox >= s0) & (ox <= s2) & (oy >= s1) & (oy <= s3)
                     elif kind != REGION_CIRCLE:
                         inside = True
@@ -208,6 +219,9 @@ def _collect(
                     else:
                         inside = (ox - s0) * (ox - s0) + (oy - s1) * (oy - s1) <= s2 * s2
                     if inside and (inner or (r >= a and r < b)):
+                        # Objects have terms here, no keywords: what they must not have is looked at below.
+                        if kind == REGION_POLYGON and not admitted(ox, oy, none, 0, 0, entry, *residuals):
+                            continue
                         found[at] = r
                         at += 1
         p = after
@@ -215,6 +229,13 @@ def _collect(
         kept = begin
         for i in range(begin, at):
             if _wanted(slot, found[i], traits, kw, pool, term_of, word_off, words):
+                found[kept] = found[i]
+                kept += 1
+        at = kept
+    if none_end > none_begin:
+        kept = begin
+        for i in range(begin, at):
+            if _free_of(none, none_begin, none_end, found[i], word_off, words):
                 found[kept] = found[i]
                 kept += 1
         at = kept
@@ -364,18 +385,20 @@ def count_terms(
     half: Any, shape: Any, traits: Any, kw: Any, pool: Any, term_of: Any, geometry: Any, scale: Any, points: Any,
     starts: Any, word_off: Any, words: Any, cand: Any, at: Any, room: Any, held: Any, bound: Any, since: Any, upto: Any,
     blocks: Any, found: Any, acc: Any, touched: Any, hist: Any, out_off: Any, out_term: Any, out_count: Any, tally: Any,
-    unsure: Any,
+    unsure: Any, entries: Any, residuals: Any, none_off: Any, none: Any,
 ) -> Any:  # fmt: skip
     """Answer ``order[start:]``; return how many of `order` are answered, and the room for items that the next one needs.
 
     `begin`, `end`: the range of rows of each answer, and `since`, `upto` that of candidates; rows before `base` are not
     known any more. `tally`: objects looked at, counted, and regions enumerated. ``unsure[i]``: the answer is empty,
-    because the last bits of a sine decide.
+    because the last bits of a sine decide. `entries` and `residuals` are the columns of `Residuals`, but keywords that must
+    not occur are terms here: ``none[none_off[i]:none_off[i + 1]]``.
     """
     top = out_off[start]
     for n in range(start, order.shape[0]):
         i = order[n]
         slot = np.int64(slots[i])
+        entry = entries[slot] if entries.shape[0] > 0 else 0
         if top + room[slot] > out_term.shape[0]:
             return n, top + room[slot]
         a, b, after = begin[i] - base, end[i] - base, -1
@@ -388,7 +411,8 @@ def count_terms(
                 lower, upper = (left, a) if part == 1 else (right if known else a, b)
                 leaving = _collect(
                     slot, lower, upper, on_earth, box, half, shape, traits, kw, pool, term_of, geometry, scale, points,
-                    starts, word_off, words, blocks, found, leaving, tally,
+                    starts, word_off, words, blocks, found, leaving, tally, residuals, entry, none, none_off[i],
+                    none_off[i + 1],
                 )  # fmt: skip
                 entering = entering if part == 1 else leaving
                 if leaving < 0:

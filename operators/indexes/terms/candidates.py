@@ -161,6 +161,9 @@ class Candidates:
         off = np.zeros(n + 1, np.int64)
         term, count = np.empty(self._items, np.int32), np.empty(self._items, np.int32)
         done, need = 0, 0
+        entries, *residuals = table.residuals.columns
+        excluded = table.residuals.none_of(asked.slots)
+        none = excluded[0], self._terms.find(excluded[1])  # -1 for a term that no object has
         while done < n:
             if need > len(term):
                 self._items = 2 * need
@@ -171,7 +174,7 @@ class Candidates:
                 self._term_of, blocks.geometry, blocks.scale, blocks.points, blocks.starts,
                 blocks.word_off, blocks.words, self._candidates, self._at, self._room, self._held, self._bound,
                 self._since, self._upto, self._divided, self._found, self._acc, self._touched, self._hist, off,
-                term, count, tally, unsure,
+                term, count, tally, unsure, entries, tuple(residuals), *none,
             )  # fmt: skip
         self.enumerated += int(tally[2])
         found = self._in_order(order, off, self._terms.raw[term[: off[n]]], count[: off[n]].astype(np.int64), tally)

@@ -5,7 +5,7 @@ groups are made and what happens to the tables when a region comes that makes th
 of regions are rounded to steps of a fraction of their side, regions with the same rounded corners are a group, and its
 common region is the box that all such regions contain: it never changes. Tables are as of one time, so queries with
 different windows, whose objects leave at different times, are in different groups. Regions without such a box (circles
-on the globe, queries with keywords) have an individual table only.
+on the globe, polygons, queries with keywords) have an individual table only.
 
 A range index finds the tables that an object concerns. A query that comes when there are objects already is counted from
 all of them: a pass over the window for every batch of registrations.
@@ -160,16 +160,15 @@ class Groups:
             low[circle] = (queries.shape[:, axis] - half)[circle]
             high[circle] = (queries.shape[:, axis] + half)[circle]
         side = np.maximum(high_x - low_x, high_y - low_y)
-        usable = (
-            (circle | (queries.region == REGION_RECT)) & (np.diff(queries.kw_off) == 0) & (side > 0) & (side < np.inf)
-        )
+        wordless = (np.diff(queries.kw_off) == 0) & (np.diff(queries.none_off) == 0)
+        usable = (circle | (queries.region == REGION_RECT)) & wordless & (side > 0) & (side < np.inf)
         _, exponent = np.frexp(np.where(usable, side, 1.0))
         step = np.ldexp(1.0, exponent - 1) / self._steps
         edges = [(np.floor(low_x / step) + 1) * step, (np.floor(low_y / step) + 1) * step]
         boxes = np.column_stack([*edges, np.floor(high_x / step) * step, np.floor(high_y / step) * step])
         usable &= (boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3])
         boxes[~usable] = NOTHING
-        whole = (queries.region == REGION_NONE) & (np.diff(queries.kw_off) == 0)
+        whole = (queries.region == REGION_NONE) & wordless
         boxes[whole] = (-np.inf, -np.inf, np.inf, np.inf)
         return boxes
 
