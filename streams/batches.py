@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streams.columns import Ids, Ints, Offsets
-from streams.polygons import Rings
+from streams.residual_columns import RESIDUALS, fill_residuals, no_floats, no_ints, no_marks, no_offsets
 from streams.row_columns import RowColumns
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "OP_UNREGISTER",
     "OP_UPSERT",
     "QUERY_TYPES",
-    "RESIDUALS",
     "TYPE_KNN",
     "TYPE_RANGE",
     "TYPE_TERMS",
@@ -41,7 +40,6 @@ __all__ = [
     "RejectBatch",
     "TupleBatch",
     "batch_fields",
-    "fill_residuals",
     "tuple_rows",
 ]
 
@@ -60,21 +58,6 @@ QUERY_TYPES = ("range", "knn", "topk", "terms")
 #: The end of a query that has none, and the window of one that looks at everything so far.
 FOREVER = np.iinfo(np.int64).max
 NO_WINDOW = -1
-
-
-#: The ragged columns of what no index files and every candidate is held against: keywords that it must not have, polygons.
-RESIDUALS = (("none_off", ("none",)), ("ring_off", ("ring_x", "ring_y", "ring_mark")))
-
-
-def _left_out() -> Offsets:
-    return np.empty(0, np.int32)
-
-
-def fill_residuals(batch: Any) -> None:
-    """Give every row of a batch that was made without them an empty one in the columns of `RESIDUALS`."""
-    for off, _ in RESIDUALS:
-        if not len(getattr(batch, off)):
-            object.__setattr__(batch, off, np.zeros(len(batch) + 1, np.int32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,20 +115,15 @@ class QueryBatch(RowColumns):
     kw_off: Offsets
     kw: Ints
     ids: Ids
-    none_off: Offsets = field(default_factory=_left_out)
-    none: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    ring_off: Offsets = field(default_factory=_left_out)
-    ring_x: Floats = field(default_factory=lambda: np.empty(0))
-    ring_y: Floats = field(default_factory=lambda: np.empty(0))
-    ring_mark: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
+    none_off: Offsets = field(default_factory=no_offsets)
+    none: Ints = field(default_factory=no_ints)
+    ring_off: Offsets = field(default_factory=no_offsets)
+    ring_x: Floats = field(default_factory=no_floats)
+    ring_y: Floats = field(default_factory=no_floats)
+    ring_mark: Bytes = field(default_factory=no_marks)
 
     def __post_init__(self) -> None:
         fill_residuals(self)
-
-    def rings(self, row: int) -> Rings:
-        """Return the rings of one query."""
-        part = slice(int(self.ring_off[row]), int(self.ring_off[row + 1]))
-        return Rings(self.ring_x[part], self.ring_y[part], self.ring_mark[part])
 
     @property
     def at_instants(self) -> Flags:

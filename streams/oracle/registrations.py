@@ -18,6 +18,7 @@ from streams.batches import (
 from streams.columns import Ints
 from streams.errors import InputError
 from streams.polygons import Rings
+from streams.residual_columns import rings_of
 
 __all__ = ["Registration", "registered"]
 
@@ -80,7 +81,7 @@ class Registration:
                 slide=int(batch.slide[row]),
                 keywords=batch.kw[batch.kw_off[row] : batch.kw_off[row + 1]],
                 none=batch.none[batch.none_off[row] : batch.none_off[row + 1]],
-                rings=batch.rings(row),
+                rings=rings_of(batch, row),
             )
 
 

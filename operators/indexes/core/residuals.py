@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
-from streams.batches import RESIDUALS, QueryBatch
+from streams.batches import QueryBatch
 from streams.columns import Ints, csr_places, csr_take
 from streams.kernel import kernel
 from streams.polygon_kernels import covers, slab_of
 from streams.polygons import NO_RINGS, Rings, Slabs
+from streams.residual_columns import RESIDUALS
 
 __all__ = ["Residuals", "admitted"]
 

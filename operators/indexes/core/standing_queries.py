@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.expiry import Expiry
-from operators.indexes.core.query_table import QueryTable, check_registrations
+from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.rare_columns import RARE_COLUMNS, saved_rare, whole_rare
-from streams.batches import OP_REGISTER, RESIDUALS, QueryBatch
+from operators.indexes.core.refusals import check_registrations
+from streams.batches import OP_REGISTER, QueryBatch
 from streams.columns import Ids, distinct
 from streams.errors import InputError
 from streams.geometry import Metric, Rect
+from streams.residual_columns import RESIDUALS
 
 __all__ = ["SAVED_COLUMNS", "Slots", "StandingQueries", "finite_places", "plain", "registrations", "saved_columns"]
 

@@ -10,6 +10,7 @@ from operators.indexes.objects.object_index import Counts, Found, Kept, Nearest,
 from streams.batches import ObjectBatch
 from streams.columns import Ints, csr_take
 from streams.geometry import Metric, Rect, distance, inside_region
+from streams.residual_columns import rings_of
 
 __all__ = ["BruteObjects", "ranked_terms"]
 
@@ -85,7 +86,7 @@ class BruteObjects:
         stop = max(start, self._place(int(requests.stop[row])))
         a, b, c, d = requests.shape[row].tolist()
         x, y = held.x[start:stop], held.y[start:stop]
-        kind, rings = int(requests.region[row]), requests.rings(row)
+        kind, rings = int(requests.region[row]), rings_of(requests, row)
         places: Ints = start + np.flatnonzero(inside_region(x, y, kind, (a, b, c, d), self._metric, rings))
         unwanted = requests.none[requests.none_off[row] : requests.none_off[row + 1]]
         places = places[self._shared(places, unwanted) == 0] if len(unwanted) else places

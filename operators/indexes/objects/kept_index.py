@@ -35,6 +35,7 @@ from streams.geometry import (
     region_bounds,
 )
 from streams.polygons import Region
+from streams.residual_columns import rings_of
 
 __all__ = ["KeptIndex", "ObjectStructure"]
 
@@ -163,7 +164,7 @@ class KeptIndex:
             keep[at] = distance(x[at], y[at], place[:, 0], place[:, 1], self._metric) <= place[:, 2]
         for one in np.flatnonzero(polygon).tolist():
             part = slice(int(off[one]), int(off[one + 1]))
-            keep[part] = Region.of(requests.rings(one)).contains(x[part], y[part])
+            keep[part] = Region.of(rings_of(requests, one)).contains(x[part], y[part])
         if requests.excludes.any():
             keep &= ~self._log.have_any(ranks, row, requests.none_off, requests.none)
         return _off(row[keep], len(requests)), ranks[keep]

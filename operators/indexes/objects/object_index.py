@@ -28,10 +28,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.batches import OP_UPSERT, RESIDUALS, ObjectBatch, QueryBatch, fill_residuals
+from streams.batches import OP_UPSERT, ObjectBatch, QueryBatch
 from streams.columns import Ints, Offsets
 from streams.errors import InputError
-from streams.polygons import Rings
+from streams.residual_columns import RESIDUALS, fill_residuals, no_floats, no_ints, no_marks, no_offsets
 from streams.row_columns import RowColumns
 
 __all__ = ["Counts", "Found", "Kept", "Nearest", "ObjectIndex", "Requests", "kept_of"]
@@ -103,12 +103,12 @@ class Requests(RowColumns):
     reach: Floats
     kw_off: Offsets
     kw: Ints
-    none_off: Offsets = field(default_factory=lambda: np.empty(0, np.int32))
-    none: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    ring_off: Offsets = field(default_factory=lambda: np.empty(0, np.int32))
-    ring_x: Floats = field(default_factory=lambda: np.empty(0))
-    ring_y: Floats = field(default_factory=lambda: np.empty(0))
-    ring_mark: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
+    none_off: Offsets = field(default_factory=no_offsets)
+    none: Ints = field(default_factory=no_ints)
+    ring_off: Offsets = field(default_factory=no_offsets)
+    ring_x: Floats = field(default_factory=no_floats)
+    ring_y: Floats = field(default_factory=no_floats)
+    ring_mark: Bytes = field(default_factory=no_marks)
 
     def __post_init__(self) -> None:
         fill_residuals(self)
@@ -117,11 +117,6 @@ class Requests(RowColumns):
     def excludes(self) -> Flags:
         """Which requests have keywords that objects must not have."""
         return np.asarray(np.diff(self.none_off) > 0)
-
-    def rings(self, row: int) -> Rings:
-        """Return the rings of one request."""
-        part = slice(int(self.ring_off[row]), int(self.ring_off[row + 1]))
-        return Rings(self.ring_x[part], self.ring_y[part], self.ring_mark[part])
 
     @classmethod
     def of(cls, queries: QueryBatch, first: Ints, stop: Ints, reach: Floats | None = None) -> "Requests":
