@@ -10,6 +10,7 @@ which side of an edge a point lies is decided as if with real numbers (Shewchuk,
 and Fast Robust Geometric Predicates", 1997): in float64 where the error bound allows it, in expansions otherwise.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ OUTER, HOLE = 1, 2
 #: (3 + 16 u) u with u = 2^-53: the determinant is right in sign where it exceeds this times the sum of its two products.
 _BOUND = 3.3306690738754716e-16
 _SPLITTER = 134217729.0  # 2^27 + 1
+#: Below this the bound does not hold, because products are rounded to multiples of the smallest float.
+_TINY = 1e-280
+#: Numbers are scaled to this power of two: their products are far from both ends of what floats can say.
+_AIM = 450
 
 #: What an edge is to a point: nothing, one that a ray to the right crosses, one that it lies on.
 _APART, _CROSSED, _ON = 0, 1, 2
@@ -57,6 +62,11 @@ def _add_product(a: Any, b: Any, expansion: Any, size: Any) -> Any:
 
 @kernel
 def _exact_side(ax: Any, ay: Any, bx: Any, by: Any, px: Any, py: Any) -> Any:
+    # A power of two changes no sign, and keeps products away from where they would be rounded to nothing.
+    largest = max(abs(ax), abs(ay), abs(bx), abs(by), abs(px), abs(py))
+    scale = _AIM - math.frexp(largest)[1]
+    ax, ay, bx, by = math.ldexp(ax, scale), math.ldexp(ay, scale), math.ldexp(bx, scale), math.ldexp(by, scale)
+    px, py = math.ldexp(px, scale), math.ldexp(py, scale)
     expansion = np.zeros(12)
     size = _add_product(ax, by, expansion, 0)
     size = _add_product(-ax, py, expansion, size)
@@ -74,8 +84,8 @@ def _exact_side(ax: Any, ay: Any, bx: Any, by: Any, px: Any, py: Any) -> Any:
 def _side(ax: Any, ay: Any, bx: Any, by: Any, px: Any, py: Any) -> Any:
     """Return 1 where p is to the left of the way from a to b, -1 to the right, 0 on the line."""
     left, right = (ax - px) * (by - py), (ay - py) * (bx - px)
-    det = left - right
-    if abs(det) > _BOUND * (abs(left) + abs(right)):
+    det, total = left - right, abs(left) + abs(right)
+    if abs(det) > _BOUND * total and total > _TINY:
         return 1 if det > 0.0 else -1
     return _exact_side(ax, ay, bx, by, px, py)
 

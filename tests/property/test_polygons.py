@@ -36,7 +36,7 @@ def found_by_both(polygons, points):
     ).tolist()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=300)
 @given(st.integers(0, 2**32), st.sampled_from([1.0, 1e-9, 1e6, 3e-17]), st.sampled_from([0.0, 0.3, 1e6, -179.9]))
 def test_points_are_inside_exactly_where_fractions_say_so(seed, size, at):
     """Holes, several polygons, crossing edges, places whose neighbours differ in the last bit."""

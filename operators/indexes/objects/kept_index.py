@@ -129,7 +129,8 @@ class KeptIndex:
         """Return what structures are asked: on the globe a circle is the box around it."""
         region, shape = plain(requests.region, np.uint8), plain(requests.shape, np.float64)
         if self._metric == "haversine" and (circle := region == REGION_CIRCLE).any():
-            box = np.column_stack(region_bounds(region, shape, self._space, self._metric))
+            with np.errstate(invalid="ignore"):  # rows that are no circles are computed as such and not used
+                box = np.column_stack(region_bounds(region, shape, self._space, self._metric))
             region, shape = np.where(circle, np.uint8(REGION_RECT), region), np.where(circle[:, None], box, shape)
         words = self._log.words.find(plain(requests.kw, np.int64))
         ranks = self._log.ranks(np.concatenate([requests.first, requests.stop]))
