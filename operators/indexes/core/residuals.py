@@ -137,9 +137,9 @@ class Residuals:
         """File the conditions of queries, which have no entry yet, by slots of so many rows."""
         if len(self._entry) and len(self._entry) < room:
             self._entry = np.append(self._entry, np.zeros(room - len(self._entry), np.int32))
-        some = np.flatnonzero((np.diff(queries.none_off) > 0) | (np.diff(queries.ring_off) > 0))
-        if not len(some):
+        if queries.none_off[-1] == 0 and queries.ring_off[-1] == 0:
             return
+        some = np.flatnonzero((np.diff(queries.none_off) > 0) | (np.diff(queries.ring_off) > 0))
         if not len(self._entry):
             self._entry = np.zeros(room, np.int32)
         columns = {off: getattr(queries, off) for off, _ in RESIDUALS}
