@@ -58,6 +58,7 @@ def made(name, metric="euclidean", **options):
 FRACTIONS = [0.0, 1.0, 0.5, 0.25, 0.75, 0.125, 1 / 3, 2**-16, 1 - 2**-16, 2**-53, 1 - 2**-53]
 SIDES = [0.0, 2**-40, 2**-16, 0.005, 1 / 64, 0.125, 0.5, 1.0, 3.0]
 WORDS = [0, 1, 2, 3, 4, 7, 100_000, UNSEEN_BASE, UNSEEN_BASE + 5, 2**63 - 1]
+TRIANGLE = (((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)),)
 FAR_TIMES = [-(2**40), 2**40, 2**31, 2**62]
 
 
@@ -552,6 +553,10 @@ def test_index_takes_arrays_that_look_into_a_message(name):
         (rect(5, math.nan, 0.0, 0.4, 1.0), "has a rectangle with min > max or NaN"),
         (PlainQuery(5, REGION_CIRCLE, (0.5, 0.5, -1.0, 0.0)), "negative radius"),
         (PlainQuery(5, REGION_CIRCLE, (0.5, math.inf, 1.0, 0.0)), "not finite"),
+        (PlainQuery(5, REGION_POLYGON, (0.0, 0.0, 1.0, 1.0)), "a polygon without rings"),
+        (PlainQuery(5, REGION_RECT, (0.0, 0.0, 1.0, 1.0), polygons=(TRIANGLE,)), "rings without a polygon"),
+        (PlainQuery(5, REGION_POLYGON, (5.0, 5.0, 6.0, 6.0), polygons=(TRIANGLE,)), "leave the box around them"),
+        (PlainQuery(5, REGION_NONE, (0.0,) * 4, none=frozenset([-1])), "negative keyword id"),
         (PlainQuery(5, 9, (0.5, 0.5, 1.0, 0.0)), "unknown kind of region"),
         (rect(5, 0, 0, 1, 1, [-4]), "negative keyword id"),
         (rect(1, 0, 0, 1, 1), "occurs twice in one batch"),
