@@ -18,13 +18,13 @@ help: ## what there is to make
 
 $(CORE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
-	@echo 'installing into $(VENV), once: numpy, numba, scipy, pyarrow, matplotlib and what they need, 600 MB; about a minute'
+	@echo 'installing into $(VENV), once: numpy, numba, scipy, pyarrow, matplotlib and what they need, 0.7 GB; about a minute'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $(CORE)
 
 $(STAMP): $(CORE)
-	@echo 'installing into $(VENV), once: Ray, Spark, a Java runtime and the tools of the tests, another 1.5 GB; a minute or two'
+	@echo 'installing into $(VENV), once: Ray, Spark, a Java runtime and the tools of the tests, another 1.1 GB; a minute or two'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray,spark,dev,java]'
 	@touch $(STAMP)
 
