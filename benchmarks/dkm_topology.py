@@ -15,7 +15,7 @@ from topology.amendments import without_streams
 from topology.declaration import Input
 from topology.summary import EVALUATOR
 
-__all__ = ["ALGORITHMS", "Algorithm", "dkm_topology", "plan_of_start", "planned_topology"]
+__all__ = ["ALGORITHMS", "SAMPLE", "Algorithm", "dkm_topology", "plan_of_start", "planned_topology"]
 
 #: Objects and subscriptions that a plan is made from.
 SAMPLE = 1_000_000

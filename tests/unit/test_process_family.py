@@ -1,9 +1,9 @@
-"""The memory of a process and of what it has started."""
+"""Memory and processor time of a process and of what it has started."""
 
 import subprocess
 import sys
 
-from benchmarks.process_memory import together_gb
+from benchmarks.process_family import processor_s, together_gb
 
 
 def test_memory_together_has_that_of_a_process_that_a_child_has_started():
@@ -15,6 +15,10 @@ def test_memory_together_has_that_of_a_process_that_a_child_has_started():
         assert started.stdout is not None
         assert started.stdout.readline() == b"ready\n"
         during = together_gb()
+        taken = processor_s()
         started.communicate()
+    assert len(taken) >= 3
+    assert started.pid in taken
+    assert min(taken.values()) >= 0.0 < sum(taken.values())
     assert during - before > 0.09
     assert together_gb() - before < 0.09
