@@ -33,7 +33,10 @@ LEAST_S, MOST = 0.002, 20_000
 #: Tasks of each component: an evaluator for each core, one of all others, because every task has fixed work in an epoch.
 TASKS = {"router": 1, "evaluator": 2, "merger": 1, "terms": 1}
 #: Questions of each kind that are not measured: kernels are loaded by them.
-COLD = 100
+COLD = 50
+KINDS = ("srq", "skq")
+#: Objects of an epoch with one of these.
+A_WARM_EPOCH = 250
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,9 +56,11 @@ class LiveSpout(SstdSpout):
 
     Options:
         rate: objects a second.
+        cold: so many questions are asked before the clock begins.
     """
 
     rate: float = RATE
+    cold: int = 0
 
     def open(self, context: TaskContext) -> None:
         """Make all of it."""
@@ -67,28 +72,45 @@ class LiveSpout(SstdSpout):
         """Emit what has come since the last epoch."""
         if epoch.number < self.stream.begin:
             return super().next_epoch(epoch, inputs, emit)
+        if self._questions_sent < self.cold:
+            return self._warm(emit)
         if not self._begun:
             self._begun = self._last = time.monotonic()
         time.sleep(max(self._last + LEAST_S - time.monotonic(), 0.0))
         now = self._last = time.monotonic()
         emit.watermark = _micros(now) + 1
-        first, upto = self._questions_sent, min(int((now - self._begun) * ASKED), len(self._asked))
+        first = self._questions_sent
+        upto = min(self.cold + int((now - self._begun) * ASKED), len(self._asked))
         if upto > first:
             questions = self._asked.slice(first, upto)
-            ts = np.array([_micros(self._begun + (place + 1) / ASKED) for place in range(first, upto)])
+            ts = np.array([_micros(self._begun + (place + 1 - self.cold) / ASKED) for place in range(first, upto)])
             emit.batch(replace(questions, ts=ts, end=ts + 1), "queries")
             self._context.count("queries", len(questions))
             self._questions_sent = upto
-        begin = self._objects_sent
-        count = min(int((now - self._begun) * self.rate) - begin, MOST)
-        if count > 0:
-            drawn = np.arange(begin, begin + count) % len(self._later)
-            seq = self.stream.kept + np.arange(begin, begin + count)
-            some = replace(self._later.take(drawn), seq=seq, ts=np.full(count, _micros(now)), ids=Ids("int", seq))
-            emit.batch(some, "objects")
-            self._context.count("objects", count)
-            self._objects_sent += count
+        due = self.cold * A_WARM_EPOCH + int((now - self._begun) * self.rate)
+        self._send(min(due - self._objects_sent, MOST), now, emit)
         return upto < len(self._asked) and not epoch.final
+
+    def _warm(self, emit: Emitter) -> bool:
+        """Ask the next question, not by the clock: whoever is asked first loads kernels."""
+        now = time.monotonic()
+        emit.watermark, ts = _micros(now) + 1, np.array([_micros(now)])
+        place = self._questions_sent
+        emit.batch(replace(self._asked.slice(place, place + 1), ts=ts, end=ts + 1), "queries")
+        self._questions_sent += 1
+        self._send(A_WARM_EPOCH, now, emit)
+        return True
+
+    def _send(self, count: int, now: float, emit: Emitter) -> None:
+        """Emit the next objects."""
+        if count <= 0:
+            return
+        begin = self._objects_sent
+        seq = self.stream.kept + np.arange(begin, begin + count)
+        some = self._later.take(np.arange(begin, begin + count) % len(self._later))
+        emit.batch(replace(some, seq=seq, ts=np.full(count, _micros(now)), ids=Ids("int", seq)), "objects")
+        self._context.count("objects", count)
+        self._objects_sent += count
 
 
 def _micros(seconds: float) -> int:
@@ -128,7 +150,7 @@ def live_topology(stream: SstdStream, rate: float, folder: Path) -> Topology:
     index = INDEXES["qt-tree"]
     found = sstd_topology(index, stream, plan_of_start(index, stream, TASKS["evaluator"]), folder)
     classes: dict[str, tuple[type[Any], dict[str, Any]]] = {
-        "source": (LiveSpout, {"stream": asdict(stream), "rate": rate}),
+        "source": (LiveSpout, {"stream": asdict(stream), "rate": rate, "cold": COLD * len(KINDS)}),
         "sink": (LatencySink, {"path": str(folder / "latency.npy")}),
     }
     components = []
@@ -143,12 +165,11 @@ def live_topology(stream: SstdStream, rate: float, folder: Path) -> Topology:
 
 def live_answers(kept: int, count: int, seed: int, folder: Path, runtime: str, rate: float = RATE) -> Answers:
     """Ask questions of each kind, `count` of each, while objects arrive at a rate."""
-    kinds = ("srq", "skq")
-    asked = tuple(Questions(kind, number) for number in (COLD, count) for kind in kinds)
+    asked = tuple(Questions(kind, number) for number in (COLD, count) for kind in KINDS)
     stream = SstdStream(kept, asked=asked, epochs=1, batch=100_000, seed=seed)
     stream = replace(stream, an_epoch=sum(one.count for one in asked))
     run(live_topology(stream, rate, folder), runtime=runtime)
     number, micros = np.load(folder / "latency.npy").T
-    measured = number >= COLD * len(kinds)
-    place = (number - COLD * len(kinds)) // count
-    return Answers({kind: micros[measured & (place == at)] / 1e3 for at, kind in enumerate(kinds)})
+    measured = number >= COLD * len(KINDS)
+    place = (number - COLD * len(KINDS)) // count
+    return Answers({kind: micros[measured & (place == at)] / 1e3 for at, kind in enumerate(KINDS)})
