@@ -1,6 +1,9 @@
 """The benchmarks of Skype: what they measure is one stream and the same lists, whoever finds them."""
 
+import os
+import queue
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,11 +85,26 @@ def test_all_figures_are_measured_and_drawn(monkeypatch, tmp_path):
         skype.run(Options(quick=True))
 
 
-def test_two_tasks_have_all_subscriptions_between_them(tiny):
+def test_two_tasks_have_all_subscriptions_between_them(tiny, monkeypatch):
     """Lists that change in two halves are those that change in one task with all of them."""
     setting = replace(TINY, window=1_000)
+
+    def one_after_the_other(setting):
+        found = queue.Queue()
+        for task in range(skype_scale.TASKS):
+            skype_scale._run(setting, task, SimpleNamespace(wait=int), found)
+        return list(found.queue)
+
+    monkeypatch.setattr(skype_scale, "_in_processes", one_after_the_other)
     halves = skype_scale._measured(setting)
     whole = measure(OURS, setting)
     late = [lists for lists, _ in whole.prints][25:28]
     assert halves.changed == sum(late) / 120
     assert halves.message_us < halves.one_core_us
+
+
+def test_a_task_that_dies_is_named(monkeypatch):
+    """Nobody waits for a process that has no memory any more."""
+    monkeypatch.setattr(skype_scale, "_run", os._exit)  # which takes one number: the processes end with an error
+    with pytest.raises(RunError, match=r"a task of 2 has died \(exit code 1"):
+        skype_scale._in_processes(TINY)

@@ -42,9 +42,14 @@ def whole_rare(columns: Mapping[str, NDArray[Any]], count: int) -> Columns:
 
 
 class RareColumns:
-    """The rare columns by slot, as far as they are in use."""
+    """The rare columns by slot, as far as they are in use.
 
-    def __init__(self) -> None:
+    Args:
+        elsewhere: those that the table keeps in rows of its own; they are the usual ones here.
+    """
+
+    def __init__(self, *elsewhere: str) -> None:
+        self._kept = [name for name in RARE_COLUMNS if name not in elsewhere]
         self._columns: Columns = {}
 
     @property
@@ -54,8 +59,8 @@ class RareColumns:
 
     def write(self, slots: NDArray[np.int32], queries: QueryBatch, room: int) -> None:
         """File the values of queries, into columns of so many rows."""
-        for name, usual in RARE_COLUMNS.items():
-            values = getattr(queries, name)
+        for name in self._kept:
+            values, usual = getattr(queries, name), RARE_COLUMNS[name]
             if name not in self._columns:
                 if not (values != usual).any():
                     continue

@@ -12,7 +12,10 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "balls_around", "boxes_around", "greatest", "greatest_edge", "least", "least_edge", "lowest"]
+__all__ = [
+    "LANES", "balls_around", "boxes_around", "greatest", "greatest_edge", "least", "least_edge", "lowest",
+    "scored_balls_around",
+]  # fmt: skip
 
 #: Numbers that are compared at a time.
 LANES = 16
@@ -88,6 +91,39 @@ def _balls_around(
     return whole(array, whole, whole, whole, real, real, real), generate
 
 
+def _scored_balls_around(
+    typing_context: Any, array: Any, signs: Any, index: Any, stride: Any, a: Any, b: Any, weight: Any, norm: Any, bits: Any
+) -> Any:  # fmt: skip
+    """Tell which balls of `operators.indexes.topk.balls` a message is in: rows of two coordinates, two factors and a start.
+
+    `signs` are int32: where one has none of the `bits`, its second factor does not count.
+    """
+    real, whole = types.float32, types.int64
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from llvmlite import ir
+
+        data, marks, at, step, *message, chosen = arguments
+        rows = _Rows(context, builder, signature.args[0], data)
+        at_u, at_v, of_word, of_rest = (rows.spread(number) for number in message)
+        wide = ir.VectorType(ir.IntType(32), LANES)
+        first = builder.gep(context.make_array(signature.args[1])(context, builder, marks).data, [at])
+        signed = builder.load(builder.bitcast(first, wide.as_pointer()), align=4)
+        zero, nothing = ir.Constant(ir.IntType(32), 0), ir.Constant(wide, ir.Undefined)
+        bits_row = builder.insert_element(nothing, chosen, zero)
+        bits_row = builder.shuffle_vector(bits_row, nothing, ir.Constant(wide, [0] * LANES))
+        shared = builder.icmp_signed("!=", builder.and_(signed, bits_row), ir.Constant(wide, [0] * LANES))
+        none = rows.spread(ir.Constant(ir.FloatType(), 0.0))
+        rest = builder.select(shared, builder.fmul(rows.load(at, 3, step), of_rest), none)
+        radius = builder.fadd(builder.fadd(builder.fmul(rows.load(at, 2, step), of_word), rows.load(at, 4, step)), rest)
+        across, up = builder.fsub(rows.load(at, 0, step), at_u), builder.fsub(rows.load(at, 1, step), at_v)
+        far = builder.fadd(builder.fmul(across, across), builder.fmul(up, up))
+        near = builder.fcmp_ordered(">=", builder.fmul(radius, radius), far)
+        return rows.mask(builder.and_(builder.fcmp_ordered(">=", radius, none), near))
+
+    return whole(array, signs, whole, whole, real, real, real, real, types.int32), generate
+
+
 def _boxes_around(typing_context: Any, array: Any, index: Any, dimensions: Any, a: Any, b: Any, c: Any) -> Any:
     """Tell which boxes a point is in: coordinate by coordinate a row of lower bounds and one of upper ones."""
     real, whole = types.float32, types.int64
@@ -160,6 +196,18 @@ def _plain_balls(array: Any, index: int, stride: int, dimensions: int, *point: A
     return _bits(far < array[start : start + LANES])
 
 
+def _plain_scored_balls(
+    array: Any, signs: Any, index: int, stride: int, a: Any, b: Any, weight: Any, norm: Any, bits: Any
+) -> int:
+    """Stand in for `scored_balls_around` where kernels run as plain Python."""
+    flat = array.ravel()
+    u, v, own, rest, start = (flat[index + row * stride :][:LANES] for row in range(5))
+    rest = np.where(signs.ravel()[index:][:LANES] & bits != 0, rest * np.float32(norm), np.float32(0.0))
+    radius = own * np.float32(weight) + start + rest
+    far = (u - np.float32(a)) ** 2 + (v - np.float32(b)) ** 2
+    return _bits((radius >= 0) & (radius * radius >= far))
+
+
 def _plain_boxes(array: Any, index: int, dimensions: int, *point: Any) -> int:
     """Stand in for `boxes_around` where kernels run as plain Python."""
     inside = np.ones(LANES, np.bool_)
@@ -194,6 +242,7 @@ def _instruction(generator: Callable[..., Any], plain: Callable[..., Any]) -> An
 
 
 balls_around: Any = _instruction(_balls_around, _plain_balls)
+scored_balls_around: Any = _instruction(_scored_balls_around, _plain_scored_balls)
 boxes_around: Any = _instruction(_boxes_around, _plain_boxes)
 lowest: Any = _instruction(_lowest, _plain_lowest)
 least: Any = _instruction(_extreme(upper=False), _plain_extreme(np.min))

@@ -2,7 +2,8 @@
 
 balls       float32 columns: u, v (the place), own, rest (what the message's weights are multiplied with), start: a message
             whose word has weight `a`, and whose words with smaller ids have norm `b`, is inside if it is not farther than
-            ``own * a + rest * b + start``, the second term only if the signatures have a bit in common
+            ``own * a + rest * b + start``, the second term only if the signatures have a bit in common. They are read many at
+            a time, so there is room for some behind the last one
 owners      int32 columns: the signature; the slot above and which of its keywords in the low 3 bits (7: look for it), or a
             negative number for a hole
 words       int32 rows by word, the last three of them float32: see the constants
@@ -20,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
+from operators.indexes.knn.lanes import LANES
 from operators.indexes.topk.scored_table import ALPHA, COUNT, FIRST, INLINE, NORM, THETA
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 Int = Any  # a machine integer, numpy's or Python's
 Single = Any  # a float32
@@ -62,20 +64,20 @@ _UP = np.float32(1.000001)
 _AHEAD = 6
 
 
-@kernel
+@lean_kernel
 def bit_of(raw: Int) -> Int:
     """Return the bit of a keyword in signatures: the most frequent ones have their own."""
     return np.int32(1) << np.int32(raw if raw < 8 else 8 + raw % 23)
 
 
-@kernel
+@lean_kernel
 def _word(slot: Int, which: Int, parts: Slots, long: Slots) -> Int:
     if parts[slot, COUNT] <= INLINE:
         return np.int64(parts[slot, FIRST + which])
     return np.int64(long[parts[slot, FIRST] + which])
 
 
-@kernel
+@lean_kernel
 def _slope(slot: Int, lines: Floats, diagonal: float) -> Any:
     """Return what weights are multiplied with, so that they are distances, and the distance of a cosine of 0."""
     alpha = lines[slot, ALPHA]
@@ -87,7 +89,7 @@ def _slope(slot: Int, lines: Floats, diagonal: float) -> Any:
     return slope, np.float32(min(max(start, -1e9), 1e9))
 
 
-@kernel
+@lean_kernel
 def _level(radius: Single) -> Int:
     """Return the finest level whose cells are no smaller than a radius; 0 for none at all, and for half the space or more."""
     if radius <= 0:
@@ -96,7 +98,7 @@ def _level(radius: Single) -> Int:
     return np.int64(min(max(-exponent, 0), FINEST))
 
 
-@kernel
+@lean_kernel
 def _list(slope: Single, start: Single, reference: Single) -> Int:
     """Return the list of a ball: it is empty for messages of the lists below."""
     least = -start / max(slope, np.float32(1e-9))
@@ -105,25 +107,25 @@ def _list(slope: Single, start: Single, reference: Single) -> Int:
     return np.int64(min(max(scaled, np.float32(0.0)), np.float32(LISTS - 1)))
 
 
-@kernel
+@lean_kernel
 def _steep(own: Single, rest: Single) -> Single:
     """Return the slope over the norm of a message's words up to the shared one: a bound on both terms (Cauchy-Schwarz)."""
     return np.float32(math.sqrt(own * own + rest * rest)) * _UP
 
 
-@kernel
+@lean_kernel
 def _wanted(slope: Single, start: Single, reference: Single) -> Int:
     """Return where a ball should be filed, as a code."""
     level = _level(slope * reference + start)
     return LISTS + level if level > 0 else _list(slope, start, reference)
 
 
-@kernel
+@lean_kernel
 def _cells(level: Int) -> Int:
     return np.int64(LISTS) if level == 0 else np.int64(1) << (2 * np.int64(level))
 
 
-@kernel
+@lean_kernel
 def _group(mask: Int, level: Int) -> Int:
     """Return the place of a level among those of a word."""
     group = np.int64(0)
@@ -132,7 +134,7 @@ def _group(mask: Int, level: Int) -> Int:
     return group
 
 
-@kernel
+@lean_kernel
 def grid_of(word: Int, level: Int, words: Slots) -> Int:
     """Return where the cells of a level begin in `starts`."""
     mask = np.int64(words[word, LEVELS])
@@ -143,13 +145,13 @@ def grid_of(word: Int, level: Int, words: Slots) -> Int:
     return at
 
 
-@kernel
+@lean_kernel
 def _cell(u: Single, v: Single, level: Int) -> Int:
     side = np.int64(1) << np.int64(level)
     return min(np.int64(v * side), side - 1) * side + min(np.int64(u * side), side - 1)
 
 
-@kernel
+@lean_kernel
 def _note(owner: Int, word: Int, place: Int, code: Int, rows: Rows, places: Slots, more: Slots) -> None:
     """Let a subscription know where its ball is."""
     parts, long = rows
@@ -165,14 +167,14 @@ def _note(owner: Int, word: Int, place: Int, code: Int, rows: Rows, places: Slot
     more[places[slot, 0] + which] = packed
 
 
-@kernel
+@lean_kernel
 def _place(slot: Int, which: Int, parts: Slots, places: Slots, more: Slots) -> Int:
     if parts[slot, COUNT] <= INLINE:
         return np.int64(places[slot, which])
     return np.int64(more[places[slot, 0] + which])
 
 
-@kernel
+@lean_kernel
 def _write(
     at: Int, u: Single, v: Single, own: Single, rest: Single, start: Single, sign: Int, owner: Int, pool: Pool
 ) -> None:
@@ -181,12 +183,12 @@ def _write(
     owners[SIGNATURE, at], owners[OWNER, at] = sign, owner
 
 
-@kernel
+@lean_kernel
 def _hole(at: Int, pool: Pool) -> None:
     _write(at, np.float32(0), np.float32(0), np.float32(0), np.float32(0), _HOLE, np.int64(0), np.int32(-1), pool)
 
 
-@kernel
+@lean_kernel
 def _free_in(first: Int, stop: Int, owners: Slots) -> Int:
     """Return a hole of a cell or list, or -1.
 
@@ -208,7 +210,7 @@ def _free_in(first: Int, stop: Int, owners: Slots) -> Int:
     return np.int64(-1)
 
 
-@kernel
+@lean_kernel
 def _free_place(word: Int, u: Single, v: Single, code: Int, lowest: Int, pool: Pool) -> Any:
     """Return a place for a ball and the code of where that is, or (-1, 0): its cell, a coarser one, a list, the tail."""
     owners, words, starts = pool[1], pool[2], pool[4]
@@ -232,7 +234,7 @@ def _free_place(word: Int, u: Single, v: Single, code: Int, lowest: Int, pool: P
     return np.int64(-1), np.int64(0)
 
 
-@kernel
+@lean_kernel
 def _gather(word: Int, pool: Pool, scratch: Any) -> Int:
     """Copy the balls of a word; return how many there are."""
     balls, owners, words = pool[0], pool[1], pool[2]
@@ -278,7 +280,7 @@ def _levels(count: Int, reference: Single, scratch: Any) -> Int:
     return mask
 
 
-@kernel
+@lean_kernel
 def layout(
     word: Int, u: Single, v: Single, own: Single, rest: Single, start: Single, sign: Int, owner: Int, rows: Rows, pool: Pool,
     scratch: Any,
@@ -314,7 +316,7 @@ def layout(
     if state[STARTS_TOP] + size > starts.shape[0]:
         state[NEED_STARTS] = size
         return False
-    if state[BALLS_TOP] + room > balls.shape[1]:
+    if state[BALLS_TOP] + room > balls.shape[1] - LANES:
         state[NEED_BALLS] = room
         return False
     _forget(word, words, state)
@@ -381,7 +383,7 @@ def _fill(word: Int, count: Int, size: Int, rows: Rows, pool: Pool, scratch: Any
     return tail
 
 
-@kernel
+@lean_kernel
 def _forget(word: Int, words: Slots, state: Ints) -> None:
     """Give up the memory of a word."""
     state[BALLS_LOST] += words[word, ROOM]
@@ -391,7 +393,7 @@ def _forget(word: Int, words: Slots, state: Ints) -> None:
     words[word, ROOM] = words[word, TAIL] = words[word, IN_TAIL] = words[word, LEVELS] = 0
 
 
-@kernel
+@lean_kernel
 def _file(
     word: Int, u: Single, v: Single, own: Single, rest: Single, start: Single, sign: Int, owner: Int, rows: Rows, pool: Pool,
     scratch: Any,
@@ -417,7 +419,7 @@ def _file(
     return True
 
 
-@kernel
+@lean_kernel
 def add(
     done: Ints, slots: Slots, spots: Singles, diagonal: float, lines: Floats, idf: Floats, raw: Ints, rows: Rows, pool: Pool,
     scratch: Any,
@@ -443,7 +445,7 @@ def add(
     return True
 
 
-@kernel
+@lean_kernel
 def _due(word: Int, words: Slots, due: Slots, state: Ints) -> None:
     """Note, once, that the balls of a word are to be laid out anew."""
     if state[DUE] < due.shape[0] and words[word, ASTRAY] >= 0:
@@ -452,7 +454,7 @@ def _due(word: Int, words: Slots, due: Slots, state: Ints) -> None:
         words[word, ASTRAY] = -(1 << 30)
 
 
-@kernel
+@lean_kernel
 def _pull(word: Int, packed: Int, pool: Pool, due: Slots) -> None:
     """Take a ball out."""
     words, state = pool[2], pool[8]
@@ -466,7 +468,7 @@ def _pull(word: Int, packed: Int, pool: Pool, due: Slots) -> None:
         _due(word, words, due, state)
 
 
-@kernel
+@lean_kernel
 def discard(slots: Slots, rows: Rows, pool: Pool, due: Slots) -> None:
     """Take subscriptions out; `due` has room for every word."""
     parts, long = rows
@@ -476,7 +478,7 @@ def discard(slots: Slots, rows: Rows, pool: Pool, due: Slots) -> None:
             _pull(_word(slot, which, parts, long), _place(slot, which, parts, pool[6], pool[7]), pool, due)
 
 
-@kernel
+@lean_kernel
 def _fits(filed: Int, slope: Single, start: Single, reference: Single) -> bool:
     """Tell whether a ball may stay where it is filed: what reads it there is what may be inside."""
     if filed == TAILED:
@@ -487,7 +489,7 @@ def _fits(filed: Int, slope: Single, start: Single, reference: Single) -> bool:
     return bool(radius <= 0 or _level(radius) >= filed - LISTS)
 
 
-@kernel
+@lean_kernel
 def _astray(filed: Int, slope: Single, start: Single, reference: Single) -> bool:
     """Tell whether a ball is read far more often than it would be elsewhere."""
     if filed == TAILED:
@@ -498,7 +500,7 @@ def _astray(filed: Int, slope: Single, start: Single, reference: Single) -> bool
     return bool(wanted > filed + 1)
 
 
-@kernel
+@lean_kernel
 def retune(
     done: Ints, slots: Slots, spots: Singles, diagonal: float, lines: Floats, idf: Floats, raw: Ints, rows: Rows, pool: Pool,
     scratch: Any, due: Slots,
@@ -551,7 +553,7 @@ def retune(
     return True
 
 
-@kernel
+@lean_kernel
 def _lose(slot: Int, which: Int, parts: Slots, places: Slots, more: Slots) -> None:
     """Note that a ball is nowhere for the moment."""
     if parts[slot, COUNT] <= INLINE:
@@ -560,7 +562,7 @@ def _lose(slot: Int, which: Int, parts: Slots, places: Slots, more: Slots) -> No
         more[places[slot, 0] + which] = -1
 
 
-@kernel
+@lean_kernel
 def refresh(done: Ints, queue: Slots, rows: Rows, pool: Pool, scratch: Any) -> bool:
     """Lay out words anew, from `done` on; return whether all are done."""
     zero = np.float32(0.0)

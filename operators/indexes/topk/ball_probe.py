@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
+from operators.indexes.knn.lanes import LANES, lowest, scored_balls_around
 from operators.indexes.topk.ball_kernels import (
     ASTRAY,
     BALLS,
@@ -35,7 +36,7 @@ from operators.indexes.topk.ball_kernels import (
     V,
     bit_of,
 )
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["MOST_RUNS", "TOGETHER", "curve", "parted", "parted_hits", "probes", "scan"]
 
@@ -47,8 +48,6 @@ Slots = NDArray[np.int32]
 
 #: Probes that go through the stages together.
 TOGETHER = 16
-#: Balls that are tested at a time.
-_PIECE = 256
 #: Runs of cells that one probe can have: every row of every level, a list and a tail.
 MOST_RUNS = (2 << FINEST) + 2
 #: Messages after which it is asked whether levels still suit them; how much of the way to a new norm is gone at a time; and how
@@ -65,7 +64,7 @@ COUNT, TESTED, RUN, BALL, LOOKED, EVERY, NEXT = range(7)
 TALLY_SIZE = 7
 
 
-@kernel
+@lean_kernel
 def curve(spots: Singles, out: Ints) -> None:
     """Write each place's position on a Z-curve of 1024 by 1024 cells."""
     for i in range(spots.shape[0]):
@@ -76,7 +75,7 @@ def curve(spots: Singles, out: Ints) -> None:
         out[i] = (code << 32) | i
 
 
-@kernel
+@lean_kernel
 def probes(
     order: Ints, off: Ints, words: Slots, weights: Floats, raw: Ints, keys: Ints, row: Slots, word: Slots, exact: Floats,
     weight: Singles, norm: Singles, sign: Slots,
@@ -97,20 +96,7 @@ def probes(
             count += 1
 
 
-@kernel
-def _test(
-    u: Singles, v: Singles, own: Singles, rest: Singles, start: Singles, sign: Slots, at_u: Any, at_v: Any, weight: Any,
-    norm: Any, bits: Any, out: Singles,
-) -> None:  # fmt: skip
-    """Write a number that is not negative where a message may be in a ball; branchless, so that eight are tested at once."""
-    zero = np.float32(0.0)
-    for p in range(u.shape[0]):
-        du, dv = u[p] - at_u, v[p] - at_v
-        radius = own[p] * weight + start[p] + (rest[p] * norm if sign[p] & bits else zero)
-        out[p] = radius * abs(radius) - (du * du + dv * dv)
-
-
-@kernel
+@lean_kernel
 def _norm_seen(word: Int, norm: Any, words: Slots, marks: Singles, due: Slots, state: Ints) -> None:
     """Follow the norm that a fifth of a word's messages exceed; ask for a new layout where that has moved far."""
     if words[word, SEEN] == 0:
@@ -127,7 +113,7 @@ def _norm_seen(word: Int, norm: Any, words: Slots, marks: Singles, due: Slots, s
             words[word, ASTRAY] = -(1 << 30)
 
 
-@kernel
+@lean_kernel
 def _look(begin: Int, end: Int, whose: Slots, looked: Slots, tally: Ints) -> None:
     """Note the owners of some of the balls that are tested next; where there is no room, every other one is enough."""
     while tally[NEXT] < tally[TESTED] + end - begin:
@@ -144,7 +130,7 @@ def _look(begin: Int, end: Int, whose: Slots, looked: Slots, tally: Ints) -> Non
         tally[LOOKED] += 1
 
 
-@kernel
+@lean_kernel
 def scan(
     keys: Ints, first: Int, row: Slots, weight: Singles, norm: Singles, sign: Slots, spots: Singles, pool: Any, due: Slots,
     runs: Ints, out: Ints, looked: Slots, tally: Ints,
@@ -155,10 +141,9 @@ def scan(
     """
     balls, owners, words, marks, starts, lifts, _, _, state = pool
     zero, one, tiny = np.float32(0.0), np.float32(1.0), np.float32(1e-6)
-    tested = np.empty(_PIECE, np.float32)
     total, count = keys.shape[0], np.int64(0)
     us, vs, owns, rests, begins = balls[U], balls[V], balls[OWN], balls[REST], balls[START]
-    signs, whose = owners[SIGNATURE], owners[OWNER]
+    signs, whose, stride = owners[SIGNATURE], owners[OWNER], np.int64(balls.shape[1])
     for base in range(first, total, TOGETHER):
         stop = min(base + TOGETHER, total)
         for i in range(stop, min(stop + TOGETHER, total)):
@@ -226,29 +211,33 @@ def scan(
                 runs[kept, 0], runs[kept, 1], runs[kept, 2] = begin, end, probe
                 kept += 1
         for r in range(tally[RUN], kept):
-            probe = runs[r, 2]
+            probe, p, end = runs[r, 2], runs[r, 0], runs[r, 1]
             u, v = spots[row[probe], 0], spots[row[probe], 1]
-            for p in range(max(runs[r, 0], tally[BALL]), runs[r, 1], _PIECE):
-                if count + _PIECE > out.shape[0]:
-                    tally[COUNT], tally[RUN], tally[BALL] = count, r, p
-                    return base
-                end = min(p + _PIECE, runs[r, 1])
+            if tally[BALL] > 0:
+                p = tally[BALL] - 1
+                tally[BALL] = 0
+            else:
                 if tally[NEXT] < tally[TESTED] + end - p:
                     _look(p, end, whose, looked, tally)
                 tally[TESTED] += end - p
-                _test(us[p:end], vs[p:end], owns[p:end], rests[p:end], begins[p:end], signs[p:end], u, v, weight[probe],
-                      norm[probe], sign[probe], tested)  # fmt: skip
-                for q in range(end - p):
-                    if tested[q] >= zero:
-                        out[count] = (np.int64(whose[p + q] >> 3) << 32) | probe
-                        count += 1
-            tally[BALL] = 0
+            while p < end:
+                if count + LANES > out.shape[0]:
+                    tally[COUNT], tally[RUN], tally[BALL] = count, r, p + 1
+                    return base
+                inside = scored_balls_around(balls, owners, p, stride, u, v, weight[probe], norm[probe], sign[probe])
+                if end - p < LANES:
+                    inside &= (np.int64(1) << (end - p)) - 1
+                while inside:
+                    out[count] = (np.int64(whose[np.uint64(p + lowest(inside))] >> 3) << 32) | probe
+                    inside &= inside - 1
+                    count += 1
+                p += LANES
         tally[RUN] = 0
     tally[COUNT] = count
     return total
 
 
-@kernel
+@lean_kernel
 def parted(candidates: Ints, shift: Int, ends: Ints, out: Ints) -> None:
     """Sort candidates by ranges of slots, so that what is verified together is near to each other."""
     for b in range(ends.shape[0]):
@@ -263,7 +252,7 @@ def parted(candidates: Ints, shift: Int, ends: Ints, out: Ints) -> None:
         ends[b] += 1
 
 
-@kernel
+@lean_kernel
 def parted_hits(
     row: Slots, slot: Slots, score: Floats, shift: Int, ends: Ints, out_row: Slots, out_slot: Slots, out_score: Floats
 ) -> None:

@@ -130,7 +130,7 @@ class Balls:
         """Give kernels what they have asked for: memory that has been given up, or else new memory."""
         state = self._state
         if state[kernels.NEED_SCRATCH]:
-            self._scratch = _scratch(2 * int(state[kernels.NEED_SCRATCH]))
+            self._scratch = _scratch(9 * int(state[kernels.NEED_SCRATCH]) // 8 + 64)
         balls, starts = int(state[kernels.NEED_BALLS]), int(state[kernels.NEED_STARTS])
         state[kernels.NEED_BALLS : kernels.NEED_SCRATCH + 1] = 0
         if not balls and not starts:

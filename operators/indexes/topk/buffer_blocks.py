@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["BLOCK_CLASSES", "NEED", "TOP", "USED", "class_of", "give_block", "room_of", "take_block"]
 
@@ -23,7 +23,7 @@ BLOCK_CLASSES = 1 + 8 * 28
 TOP, NEED, USED = range(3)
 
 
-@kernel
+@lean_kernel
 def class_of(size: Int) -> Int:
     """Return the class of the smallest block with room for so many."""
     if size <= 0:
@@ -35,7 +35,7 @@ def class_of(size: Int) -> Int:
     return 1 + 8 * shift + eighths - 8
 
 
-@kernel
+@lean_kernel
 def room_of(block_class: Int) -> Int:
     """Return the room of a block."""
     if block_class == 0:
@@ -43,7 +43,7 @@ def room_of(block_class: Int) -> Int:
     return np.int64(8 + ((block_class - 1) & 7)) << ((block_class - 1) >> 3)
 
 
-@kernel
+@lean_kernel
 def take_block(block_class: Int, seq: Entries, free: Ints, state: Ints) -> Int:
     """Return the start of a block, or -1 where the pools must grow first; class 0 is nothing, and starts anywhere."""
     room = room_of(block_class)
@@ -60,7 +60,7 @@ def take_block(block_class: Int, seq: Entries, free: Ints, state: Ints) -> Int:
     return head
 
 
-@kernel
+@lean_kernel
 def give_block(start: Int, block_class: Int, seq: Entries, free: Ints, state: Ints) -> None:
     """Put a block into the list of free ones of its class."""
     if block_class > 0:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.topk.buffer_blocks import TOP, USED, class_of, give_block, room_of, take_block
 from operators.indexes.topk.expiry_calendar import NOWHERE, due_slots, leave, stand
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = [
     "close", "enter", "expire", "expire_some", "gather", "open_buffers", "raise_to", "rebase", "refill", "repack",
@@ -46,7 +46,7 @@ NO_CUT = -(2**31)
 _AHEAD = 12
 
 
-@kernel
+@lean_kernel
 def _note(slot: Int, heads: Slots, retuned: Slots, state: Ints) -> None:
     if heads[slot, PACKED] & NOTED == 0:
         heads[slot, PACKED] |= NOTED
@@ -54,45 +54,47 @@ def _note(slot: Int, heads: Slots, retuned: Slots, state: Ints) -> None:
         state[RETUNED] += 1
 
 
-@kernel
+@lean_kernel
 def _prune(base: Int, length: Int, k: Int, first: Int, skyband: Int, score: Floats, seq: Entries) -> Int:
     """Drop what has expired or has k newer entries at least as good (Definition 11); return what is left.
 
-    Dominance is transitive, so it is enough to count among those that are kept.
+    Dominance is transitive, so it is enough to count among those that are kept. Places are unsigned in all loops over entries:
+    nothing is counted from the end then, and several entries are looked at together.
     """
-    kept = np.int64(0)
-    for e in range(base, base + length):
-        age = seq[e]
+    begin, kept = np.uint64(base), np.uint64(0)
+    for e in range(np.uint64(length)):
+        age = seq[begin + e]
         if age < first:
             continue
-        if skyband != 0 and kept >= k:
+        if skyband != 0 and np.int64(kept) >= k:
             newer = np.int32(0)
-            for other in range(base, base + kept):
-                newer += np.int32(seq[other] > age)
+            for other in range(kept):
+                newer += np.int32(seq[begin + other] > age)
             if newer >= k:
                 continue
-        score[base + kept] = score[e]
-        seq[base + kept] = age
-        kept += 1
-    return kept
+        score[begin + kept] = score[begin + e]
+        seq[begin + kept] = age
+        kept += np.uint64(1)
+    return np.int64(kept)
 
 
-@kernel
+@lean_kernel
 def _oldest(base: Int, length: Int, seq: Entries) -> Int:
-    oldest = np.int64(seq[base])
-    for e in range(base + 1, base + length):
-        oldest = min(oldest, np.int64(seq[e]))
-    return oldest
+    begin = np.uint64(base)
+    oldest = seq[begin]
+    for e in range(np.uint64(length)):
+        oldest = min(oldest, seq[begin + e])
+    return np.int64(oldest)
 
 
-@kernel
+@lean_kernel
 def _set_block(slot: Int, start: Int, block_class: Int, heads: Slots) -> None:
     packed = np.int64(heads[slot, PACKED])
     heads[slot, START] = start
     heads[slot, PACKED] = (packed & ~(CLASS_MASK << CLASS_SHIFT)) | (block_class << CLASS_SHIFT)
 
 
-@kernel
+@lean_kernel
 def _overflow(
     slot: Int, length: Int, k: Int, theta: Floats, heads: Slots, score: Floats, seq: Entries, retuned: Slots, sizes: Slots,
     state: Ints,
@@ -111,7 +113,7 @@ def _overflow(
     return keep
 
 
-@kernel
+@lean_kernel
 def _make_room(
     slot: Int, length: Int, k: Int, heads: Slots, score: Floats, seq: Entries, free: Ints, sizes: Slots, state: Ints
 ) -> Int:
@@ -136,7 +138,7 @@ def _make_room(
     return length
 
 
-@kernel
+@lean_kernel
 def _enter(
     begin: Int, slots: Slots, numbers: Ints, scores: Floats, theta: Floats, heads: Slots, oldest: Slots, score: Floats,
     seq: Entries, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints, changed: Slots, count: Int,
@@ -163,15 +165,15 @@ def _enter(
             if length < 0:
                 return np.int64(i), count
         base = np.int64(heads[slot, START])
-        place = np.int64(0)
-        for e in range(base, base + length):  # without branches: what decides is where a message ends up, not how
-            place += score[e] > value
+        begin_u, place = np.uint64(base), np.int64(0)
+        for e in range(np.uint64(length)):  # without branches: what decides is where a message ends up, not how
+            place += score[begin_u + e] > value
         while place < length and score[base + place] == value and seq[base + place] >= number:
             place += 1
         if place > 0 and seq[base + place - 1] == number and score[base + place - 1] == value:
             continue
         behind, before = np.uint64(base + length), np.uint64(base + place)
-        while behind > before:  # unsigned: nothing is counted from the end, which would cost as much as the move
+        while behind > before:
             score[behind] = score[behind - np.uint64(1)]
             seq[behind] = seq[behind - np.uint64(1)]
             behind -= np.uint64(1)
@@ -193,24 +195,26 @@ def _enter(
     return np.int64(pairs), count
 
 
-@kernel
+@lean_kernel
 def _shed(slot: Int, first: Int, heads: Slots, score: Floats, seq: Entries) -> bool:
-    """Drop the entries of a buffer that have expired; return whether one of them was in the result."""
-    base, length = np.int64(heads[slot, START]), np.int64(heads[slot, LENGTH])
-    k = np.int64(heads[slot, PACKED]) >> K_SHIFT
-    kept, gone = np.int64(0), False
+    """Drop the entries of a buffer that have expired; return whether one of them was in the result.
+
+    Without branches: which entry has expired cannot be foreseen, and a wrong guess costs more than all the moves.
+    """
+    begin, length = np.uint64(heads[slot, START]), np.uint64(heads[slot, LENGTH])
+    k = np.uint64(np.int64(heads[slot, PACKED]) >> K_SHIFT)
+    kept, stays = np.uint64(0), np.uint64(0)
     for e in range(length):
-        if seq[base + e] < first:
-            gone = gone or bool(e < k)
-            continue
-        score[base + kept] = score[base + e]
-        seq[base + kept] = seq[base + e]
-        kept += 1
+        age = seq[begin + e]
+        score[begin + kept] = score[begin + e]
+        seq[begin + kept] = age
+        kept += np.uint64(age >= first)
+        stays = kept if e < k else stays
     heads[slot, LENGTH] = kept
-    return gone
+    return bool(stays < min(k, length))
 
 
-@kernel
+@lean_kernel
 def _wants(slot: Int, theta: Floats, heads: Slots) -> bool:
     """Tell whether a buffer has run dry, once until it is filled again."""
     packed = np.int64(heads[slot, PACKED])
@@ -220,7 +224,7 @@ def _wants(slot: Int, theta: Floats, heads: Slots) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def _expire(
     first: Int, theta: Floats, heads: Slots, oldest: Slots, score: Floats, seq: Entries, free: Ints, pages: Slots,
     retuned: Slots, sizes: Slots, state: Ints, changed: Slots, wanting: Slots,
@@ -255,7 +259,7 @@ def _expire(
     return count, wants
 
 
-@kernel
+@lean_kernel
 def _expire_some(
     slots: Slots, firsts: Ints, theta: Floats, heads: Slots, score: Floats, seq: Entries, state: Ints, changed: Slots,
     wanting: Slots,
@@ -324,7 +328,7 @@ def _refill(
     return np.int64(slots.shape[0])
 
 
-@kernel
+@lean_kernel
 def _raise_to(
     slots: Slots, floors: Floats, cuts: Ints, theta: Floats, heads: Slots, score: Floats, seq: Entries, retuned: Slots,
     state: Ints,
@@ -346,7 +350,7 @@ def _raise_to(
         heads[slot, LENGTH] = length
 
 
-@kernel
+@lean_kernel
 def open_buffers(slots: Slots, wanted: Slots, theta: Floats, heads: Slots, oldest: Slots) -> None:
     """Begin empty buffers that know everything; they take no block before the first entry comes."""
     for i in range(slots.shape[0]):
@@ -359,7 +363,7 @@ def open_buffers(slots: Slots, wanted: Slots, theta: Floats, heads: Slots, oldes
         leave(slot, oldest)
 
 
-@kernel
+@lean_kernel
 def _close(
     slots: Slots, theta: Floats, heads: Slots, oldest: Slots, score: Floats, seq: Entries, free: Ints, pages: Slots,
     retuned: Slots, sizes: Slots, state: Ints,
@@ -383,7 +387,7 @@ def _close(
         state[RETUNED] = kept
 
 
-@kernel
+@lean_kernel
 def gather(
     slots: Slots,
     whole: bool,
@@ -405,12 +409,14 @@ def gather(
         start, length = np.int64(heads[slots[i], START]), np.int64(heads[slots[i], LENGTH])
         if not whole:
             length = min(length, np.int64(heads[slots[i], PACKED]) >> K_SHIFT)
-        for e in range(length):
-            numbers[off[i] + e] = base + seq[start + e]
-            scores[off[i] + e] = score[start + e]
+        begin, target = np.uint64(start), np.uint64(off[i])
+        for e in range(np.uint64(length)):
+            numbers[target + e] = base + seq[begin + e]
+        for e in range(np.uint64(length)):
+            scores[target + e] = score[begin + e]
 
 
-@kernel
+@lean_kernel
 def rebase(slots: Slots, by: Int, heads: Slots, oldest: Slots, pages: Slots, seq: Entries) -> None:
     """Count `seq` from a later base; what is far behind it has expired, wherever it is."""
     for page in range(pages.shape[0]):
@@ -426,7 +432,7 @@ def rebase(slots: Slots, by: Int, heads: Slots, oldest: Slots, pages: Slots, seq
             seq[e] = max(seq[e] - by, np.int64(NO_CUT))
 
 
-@kernel
+@lean_kernel
 def repack(
     slots: Slots, heads: Slots, score: Floats, seq: Entries, new_score: Floats, new_seq: Entries, state: Ints
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["NOWHERE", "PAGE", "due_slots", "leave", "stand"]
 
@@ -28,20 +28,20 @@ NOWHERE = 2**31 - 1
 PAGE = 256
 
 
-@kernel
+@lean_kernel
 def leave(slot: Int, oldest: Slots) -> None:
     """Let a slot stand for no message."""
     oldest[slot] = NOWHERE
 
 
-@kernel
+@lean_kernel
 def stand(slot: Int, seq: Int, oldest: Slots, pages: Slots) -> None:
     """Let a slot stand for a message, whatever it stood for."""
     oldest[slot] = seq
     pages[slot // PAGE] = min(np.int64(pages[slot // PAGE]), np.int64(seq))
 
 
-@kernel
+@lean_kernel
 def due_slots(first: Int, oldest: Slots, pages: Slots, due: Slots) -> Int:
     """Take out the slots that stand for a message older than `first`, ascending; return how many there are."""
     count = np.int64(0)

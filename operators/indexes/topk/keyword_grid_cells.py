@@ -20,7 +20,7 @@ from operators.indexes.topk.keyword_grid_kernels import (
     unit_place,
 )  # fmt: skip
 from operators.indexes.topk.keyword_grid_scan import LEFT
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["cells_around", "cells_beyond", "prefetch_around", "prefetch_ring"]
 
@@ -35,7 +35,7 @@ One = Any  # a request, see `keyword_grid_scan`
 _ASKED = 16
 
 
-@kernel
+@lean_kernel
 def prefetch_ring(cell: Int, most: Int, cells: Slots, posts: Singles) -> None:
     """Ask for the first of a cell's postings; where a ring goes round, the rest is asked for when it is read."""
     width = posts.shape[1]
@@ -44,7 +44,7 @@ def prefetch_ring(cell: Int, most: Int, cells: Slots, posts: Singles) -> None:
         prefetch(posts, line)
 
 
-@kernel
+@lean_kernel
 def prefetch_around(start: Int, level: Int, one: One, frame: Floats, cells: Slots, spans: Floats) -> None:
     """Ask for the cells around a place."""
     side = np.int64(1) << level
@@ -56,7 +56,7 @@ def prefetch_around(start: Int, level: Int, one: One, frame: Floats, cells: Slot
             prefetch(cells, 4 * (start + SPAN_ROWS + (((np.int64(kind) << level) + cy) << level) + max(column - 1, 0)))
 
 
-@kernel
+@lean_kernel
 def _halves(y: Any, reach: Any, frame: Floats) -> Any:
     """Return how far a distance, in units of the largest, reaches across and up the unit square."""
     if frame[GLOBE] == 0.0:
@@ -72,12 +72,12 @@ def _halves(y: Any, reach: Any, frame: Floats) -> Any:
     return across * frame[2], up * frame[3]
 
 
-@kernel
+@lean_kernel
 def _column(place: Any, begin: Any, to_unit: Any, side: Int) -> Int:
     return np.int64(min(np.float64(side - 1), max(0.0, (place - begin) * to_unit)))
 
 
-@kernel
+@lean_kernel
 def _columns(x: Any, half: Any, frame: Floats, begin: Any, to_unit: Any, side: Int) -> Any:
     """Return the first and the last column that may have messages so near; on the globe columns go round."""
     place = (x - frame[0]) * frame[2]
@@ -86,7 +86,7 @@ def _columns(x: Any, half: Any, frame: Floats, begin: Any, to_unit: Any, side: I
     return _column(place - half, begin, to_unit, side), _column(place + half, begin, to_unit, side)
 
 
-@kernel
+@lean_kernel
 def _gap(place: Any, column: Int, side: Int, begin: Any, to_unit: Any) -> Any:
     """Return how far a column is from a place at least; those at the border have no end."""
     gap = 0.0
@@ -97,7 +97,7 @@ def _gap(place: Any, column: Int, side: Int, begin: Any, to_unit: Any) -> Any:
     return max(0.0, gap - 1e-9)
 
 
-@kernel
+@lean_kernel
 def cells_around(
     start: Int,
     level: Int,
@@ -132,7 +132,7 @@ def cells_around(
         ends[kind] = count
 
 
-@kernel
+@lean_kernel
 def cells_beyond(
     start: Int, level: Int, reaches: Floats, one: One, frame: Floats, cells: Slots, spans: Floats, posts: Singles,
     chosen: Slots, ends: Ints, outcome: Ints,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = ["add", "drop", "lay_out", "take_out", "unroll"]
 
@@ -68,31 +68,31 @@ LENGTH_BITS, KINDS = 24, 40
 _TOGETHER = 16
 
 
-@kernel
+@lean_kernel
 def unit_place(x: Any, y: Any, frame: Floats) -> Any:
     """Return a place in the space as the unit square; `frame` has the corner of the space, and units to its length."""
     return (x - frame[0]) * frame[2], (y - frame[1]) * frame[3]
 
 
-@kernel
+@lean_kernel
 def bit_of(word: Int) -> Int:
     """Return the bit of a word in a signature; the words met first, which are common ones, have bits of their own."""
     return np.int32(1) << np.int32(word if word < 9 else 9 + word % 23)
 
 
-@kernel
+@lean_kernel
 def kind_of(word: Int) -> Any:
     """Return the bit of a word among the kinds of a message."""
     return np.uint64(1) << np.uint64(word % KINDS)
 
 
-@kernel
+@lean_kernel
 def length_of(shape: Int) -> Int:
     """Return how many words a message has."""
     return shape & ((1 << LENGTH_BITS) - 1)
 
 
-@kernel
+@lean_kernel
 def _shape_of(words: Slots, begin: Int, end: Int) -> Int:
     """Return how many words a message has, and their kinds."""
     kinds = np.uint64(0)
@@ -101,25 +101,25 @@ def _shape_of(words: Slots, begin: Int, end: Int) -> Int:
     return np.int64(kinds << np.uint64(LENGTH_BITS)) | np.int64(end - begin)
 
 
-@kernel
+@lean_kernel
 def cells_of(level: Int) -> Int:
     """Return how many rows of `cells` a word of a level has."""
     return np.int64(1) if level == 0 else SPAN_ROWS + (np.int64(CLASSES) << (2 * level))
 
 
-@kernel
+@lean_kernel
 def too_many(level: Int) -> Int:
     """Return the number of postings above which a level is too coarse."""
     return np.int64(SHORT) if level == 0 else np.int64(3 * CLASSES * CELL) << (2 * level)
 
 
-@kernel
+@lean_kernel
 def too_few(level: Int) -> Int:
     """Return the number of postings below which a level is too fine."""
     return np.int64(0) if level == 0 else np.int64(CLASSES * CELL // 4) << (2 * level)
 
 
-@kernel
+@lean_kernel
 def _cell(start: Int, level: Int, weight: Any, below: Any, reference: Any, u: Any, v: Any, spans: Floats) -> Int:
     """Return the cell of a posting: by the norm of its part up to the word, then by place; what is outside is at the border."""
     if level == 0:
@@ -132,7 +132,7 @@ def _cell(start: Int, level: Int, weight: Any, below: Any, reference: Any, u: An
     return start + SPAN_ROWS + (((kind << level) + row) << level) + column
 
 
-@kernel
+@lean_kernel
 def _take_cells(level: Int, cells: Slots, free: Ints, state: Ints) -> Int:
     """Return empty cells for a word of a level; there is room for them."""
     count, start = cells_of(level), free[level]
@@ -147,13 +147,13 @@ def _take_cells(level: Int, cells: Slots, free: Ints, state: Ints) -> Int:
     return start
 
 
-@kernel
+@lean_kernel
 def _give_cells(start: Int, level: Int, cells: Slots, free: Ints) -> None:
     cells[start, RING] = free[level]
     free[level] = start
 
 
-@kernel
+@lean_kernel
 def _enlarge(cell: Int, dims: Int, cells: Slots, marks: Slots, free: Ints, state: Ints) -> None:
     """Give a cell a ring, or one of twice the size; there is room for it."""
     length, room = np.int64(cells[cell, LENGTH]), np.int64(cells[cell, ROOM])
@@ -175,7 +175,7 @@ def _enlarge(cell: Int, dims: Int, cells: Slots, marks: Slots, free: Ints, state
     cells[cell, RING], cells[cell, ROOM], cells[cell, FRONT] = ring, larger, 0
 
 
-@kernel
+@lean_kernel
 def _behind(cell: Int, dims: Int, cells: Slots, marks: Slots, free: Ints, state: Ints) -> Int:
     """Return where a cell's next posting goes, and count it."""
     length, room = np.int64(cells[cell, LENGTH]), np.int64(cells[cell, ROOM])
@@ -186,7 +186,7 @@ def _behind(cell: Int, dims: Int, cells: Slots, marks: Slots, free: Ints, state:
     return np.int64(cells[cell, RING]) + ((np.int64(cells[cell, FRONT]) + length) & ((1 << room) - 1))
 
 
-@kernel
+@lean_kernel
 def _pop(cell: Int, dims: Int, cells: Slots, marks: Slots, free: Ints) -> None:
     """Take the oldest posting out of a ring; an empty ring is given back."""
     room = np.int64(cells[cell, ROOM])
@@ -198,7 +198,7 @@ def _pop(cell: Int, dims: Int, cells: Slots, marks: Slots, free: Ints) -> None:
         cells[cell, ROOM] = -1
 
 
-@kernel
+@lean_kernel
 def _part(squares: Any, weight: Any) -> Any:
     """Return the weight of a word and the norm of what is below it, rounded up."""
     return np.float32(weight) * UP, np.float32(np.sqrt(squares)) * UP + _TINY
@@ -348,7 +348,7 @@ def _drop(
     return done
 
 
-@kernel
+@lean_kernel
 def take_out(
     word: Int, dims: Int, directory: Slots, cells: Slots, marks: Slots, free: Ints, state: Ints, taken: Slots
 ) -> None:
@@ -369,7 +369,7 @@ def take_out(
     _give_cells(start, level, cells, free)
 
 
-@kernel
+@lean_kernel
 def _lay_out(
     word: Int, level: Int, reference: Any, span: Floats, taken: Singles, places: Slots, dims: Int, frame: Floats,
     log: Floats, directory: Slots, references: Singles, cells: Slots, spans: Floats, posts: Singles, marks: Slots,
@@ -400,7 +400,7 @@ def _lay_out(
     return True
 
 
-@kernel
+@lean_kernel
 def _unroll(
     log: Floats, numbers: Ints, parts: Slots, state: Ints, x: Floats, y: Floats, seq: Ints, off: Slots, words: Slots,
     weights: Floats,

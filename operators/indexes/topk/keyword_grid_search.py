@@ -29,7 +29,7 @@ from operators.indexes.topk.keyword_grid_kernels import (
     kind_of,
 )  # fmt: skip
 from operators.indexes.topk.keyword_grid_scan import FOUND, LEAST, LEFT, MOST, TOP, scan, text_of
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = ["search", "texts"]
 
@@ -43,14 +43,16 @@ Factors = Any  # of a bound, see `scan`
 
 #: Postings of a list that are asked for before it is read: the machine asks for the rest by itself.
 _ASKED = 32
+#: Cells of the second turn that are looked at before the bounds of smaller norms are: a few together are one lot.
+_CELLS = 16
 
 
-@kernel
+@lean_kernel
 def _grid(
     word: Int, turn: Int, norm: Any, one: One, factors: Factors, reaches: Floats, ends: Ints, chosen: Slots,
     here: Singles, directory: Slots, references: Singles, cells: Slots, spans: Floats, posts: Singles, marks: Slots,
     weights: Floats, bits: Any, place: Slots, frame: Floats, log: Floats, numbers: Ints, parts: Slots, best: Floats,
-    best_at: Ints, candidates: Slots, outcome: Ints,
+    best_at: Ints, lot: Any, outcome: Ints,
 ) -> None:  # fmt: skip
     """Look at the cells of a word, class by class from the largest norms: first those around, in the second turn the rest."""
     start, level = np.int64(directory[word, START]), np.int64(directory[word, LEVEL])
@@ -62,26 +64,32 @@ def _grid(
         cells_around(start, level, one, frame, cells, spans, posts, chosen, ends)
     else:
         cells_beyond(start, level, reaches, one, frame, cells, spans, posts, chosen, ends, outcome)
-    begin = np.int64(0)
+    begin, stop = np.int64(0), np.int64(0)
     for kind in range(CLASSES - 1, -1, -1):
         gained = one[2] - best[best.shape[0] - 1] + frame[SLACK] - spare
         if reaches[kind] + gained < 0:
             outcome[LEFT] = 1
-            return
-        if ends[kind] > begin:
+            break
+        stop = ends[kind]
+        if turn == 1 and stop - begin >= _CELLS:
             scan(
-                word, begin, ends[kind], one, factors, chosen, here, cells, posts, marks, weights, bits, place,
-                frame, log, numbers, parts, best, best_at, candidates, outcome,
+                word, begin, stop, one, factors, chosen, here, cells, posts, marks, weights, bits, place, frame, log,
+                numbers, parts, best, best_at, lot, outcome,
             )  # fmt: skip
-            begin = ends[kind]
+            begin = stop
+    if stop > begin:
+        scan(
+            word, begin, stop, one, factors, chosen, here, cells, posts, marks, weights, bits, place, frame, log, numbers,
+            parts, best, best_at, lot, outcome,
+        )  # fmt: skip
 
 
-@kernel
+@lean_kernel
 def _pursue(
     words: Slots, one: One, reaches: Floats, ends: Ints, chosen: Slots, here: Singles, directory: Slots,
     references: Singles, cells: Slots, spans: Floats, posts: Singles, marks: Slots, weights: Floats, bits: Any,
     place: Slots, frame: Floats, log: Floats, numbers: Ints, parts: Slots, best: Floats, best_at: Ints,
-    candidates: Slots, outcome: Ints,
+    lot: Any, outcome: Ints,
 ) -> None:  # fmt: skip
     """List what one request wants: through rare words first, short lists and near cells before the rest."""
     share = np.float32(1.0 - one[2]) * UP
@@ -98,24 +106,23 @@ def _pursue(
                         squares += weights[i] * weights[i]
                         signature |= bit_of(np.int64(words[i]))
             factors = (
-                share * np.float32(weights[j]) * UP, share * np.float32(np.sqrt(squares)) * UP, signature,
-                np.float32(one[2] * one[2]), weights[j], others,
+                share * np.float32(weights[j]) * UP, share * np.float32(np.sqrt(squares)) * UP, signature, weights[j], others,
             )  # fmt: skip
             if directory[word, LEVEL] == 0:
                 chosen[0] = directory[word, START]
                 scan(
                     word, 0, 1, one, factors, chosen, here, cells, posts, marks, weights, bits, place, frame, log,
-                    numbers, parts, best, best_at, candidates, outcome,
+                    numbers, parts, best, best_at, lot, outcome,
                 )  # fmt: skip
                 continue
             norm = share * np.float32(np.sqrt(squares + weights[j] * weights[j])) * UP
             _grid(
                 word, turn, norm, one, factors, reaches, ends, chosen, here, directory, references, cells, spans,
-                posts, marks, weights, bits, place, frame, log, numbers, parts, best, best_at, candidates, outcome,
+                posts, marks, weights, bits, place, frame, log, numbers, parts, best, best_at, lot, outcome,
             )  # fmt: skip
 
 
-@kernel
+@lean_kernel
 def _listed(one: One, best: Floats, outcome: Ints) -> Any:
     """Return how many of those listed are wanted, and what all others can score at most."""
     found, least = outcome[FOUND], outcome[LEAST]
@@ -132,7 +139,7 @@ def _listed(one: One, best: Floats, outcome: Ints) -> Any:
     return count, best[count - 1] if cut else bound
 
 
-@kernel
+@lean_kernel
 def _mark(words: Slots, place: Slots, mark: bool) -> Any:
     """Write, or take away, the place of each word among the subscription's; return the kinds of the words."""
     bits = np.uint64(0)
@@ -143,7 +150,7 @@ def _mark(words: Slots, place: Slots, mark: bool) -> Any:
     return bits
 
 
-@kernel
+@lean_kernel
 def _ask_ahead(
     r: Int,
     one: One,
@@ -183,7 +190,7 @@ def search(
     """
     x, y, alpha, off, weights, least, most, bound, ratio, first, stop = asks
     out_off, out_score, out_seq, out_at, floor = out
-    best, best_at, candidates, chosen, outcome = work
+    best, best_at, lot, chosen, outcome = work
     reaches, ends = np.empty(CLASSES), np.empty(CLASSES, np.int64)
     log, numbers, parts = logs
     directory, references, cells, spans, posts, marks = grids
@@ -201,7 +208,7 @@ def search(
         bits = _mark(mine_words, place, True)
         _pursue(
             mine_words, one, reaches, ends, chosen, here[r], directory, references, cells, spans, posts, marks,
-            weights[off[r] : off[r + 1]], bits, place, frame, log, numbers, parts, best, best_at, candidates,
+            weights[off[r] : off[r + 1]], bits, place, frame, log, numbers, parts, best, best_at, lot,
             outcome,
         )  # fmt: skip
         _mark(mine_words, place, False)
@@ -215,7 +222,7 @@ def search(
     return np.int64(x.shape[0])
 
 
-@kernel
+@lean_kernel
 def texts(
     off: Ints, at: Ints, word_off: Slots, words: Slots, weights: Floats, here: Singles, place: Slots, logs: Any,
     out: Floats,

@@ -18,7 +18,7 @@ from operators.indexes.core.words import Words
 from operators.indexes.topk import keyword_grid_kernels as kernels
 from operators.indexes.topk import keyword_grid_search as searching
 from operators.indexes.topk.globe_answers import near_requests, scored_answers
-from operators.indexes.topk.keyword_grid_scan import ENOUGH, OUTCOME_SIZE, SEEN, TOP
+from operators.indexes.topk.keyword_grid_scan import ENOUGH, OUTCOME_SIZE, PARTS, SEEN, TOP
 from operators.indexes.topk.topk_index import Answers, Messages, Requests
 from streams.columns import Ints
 from streams.geometry import EARTH_RADIUS_M, Metric, Rect, max_distance
@@ -248,8 +248,11 @@ class KeywordGrids:
         most = np.minimum(requests.most, held + 1)
         longest = int(most.max(initial=1))
         outcome = np.zeros(OUTCOME_SIZE, np.int64)
-        candidates, chosen = np.empty(ENOUGH, np.int32), np.empty(held + 9 * kernels.CLASSES, np.int32)
-        work = np.empty(longest + 1), np.empty(longest, np.int64), candidates, chosen, outcome
+        chosen = np.empty(held + 9 * kernels.CLASSES, np.int32)
+        lot = (
+            np.empty(ENOUGH, np.int32), np.empty(ENOUGH, np.float32), np.empty(ENOUGH, np.int32), np.empty(PARTS, np.int32),
+        )  # fmt: skip
+        work = np.empty(longest + 1), np.empty(longest, np.int64), lot, chosen, outcome
         here, off, floor = self._coordinates(requests.x, requests.y), np.zeros(count + 1, np.int64), np.empty(count)
         room = int(np.minimum(most, 256).sum(dtype=np.int64)) + longest
         score_of, seq, at = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64)

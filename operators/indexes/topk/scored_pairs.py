@@ -15,7 +15,7 @@ from operators.indexes.core.standing_queries import plain
 from operators.indexes.topk.scored_table import ALPHA, COUNT, FIRST, INLINE, NORM, THETA, ScoredTable, X, Y
 from operators.indexes.topk.topk_index import Hits, Messages
 from streams.geometry import distance
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["PROBE_BITS", "KnownMessages", "Verifier", "known_messages"]
 
@@ -60,7 +60,7 @@ class KnownMessages:
         return len(self.x)
 
 
-@kernel
+@lean_kernel
 def _arrange(
     off: Slots, found: Slots, weight: Floats, out_off: Ints, words: Slots, weights: Floats, places: Ints
 ) -> None:
@@ -80,7 +80,7 @@ def _arrange(
     out_off[off.shape[0] - 1] = count
 
 
-@kernel
+@lean_kernel
 def _hash(
     off: Ints,
     words: Slots,
@@ -117,7 +117,7 @@ def known_messages(messages: Messages, table: ScoredTable) -> KnownMessages:
     return KnownMessages(x, y, off, words[: off[-1]], weights[: off[-1]], places, hashed, weight_of, present)
 
 
-@kernel
+@lean_kernel
 def _packed(rows: Slots, words: Slots, weights: Floats, x: Floats, y: Floats, out: Floats, parts: Slots) -> None:
     """Put what is known of each probe side by side: candidates come in the order of subscriptions, so each is a leap."""
     for p in range(rows.shape[0]):
@@ -125,7 +125,7 @@ def _packed(rows: Slots, words: Slots, weights: Floats, x: Floats, y: Floats, ou
         parts[p, _ROW], parts[p, _THROUGH] = rows[p], words[p]
 
 
-@kernel
+@lean_kernel
 def _verify(
     candidates: Ints, count: int, probes: Floats, probed: Slots, places: Ints, hashed: Slots, weight_of: Floats,
     present: NDArray[np.uint64], lines: Floats, parts: Slots, long: Slots, idf: Floats, max_distance: float, euclidean: bool,
@@ -143,8 +143,9 @@ def _verify(
             prefetch(probes, (candidates[i + 2 * _AHEAD] & _PROBE) * 4)
         if i + _AHEAD < count:
             prefetch(present, np.int64(probed[candidates[i + _AHEAD] & _PROBE, _ROW]) * _WORDS)
-        slot, probe = candidates[i] >> PROBE_BITS, candidates[i] & _PROBE
-        message, through = probed[probe, _ROW], probed[probe, _THROUGH]
+        # Unsigned: nothing is counted from the end, which costs some instructions at each of these places.
+        slot, probe = np.uint64(candidates[i]) >> np.uint64(PROBE_BITS), np.uint64(candidates[i]) & np.uint64(_PROBE)
+        message, through = np.uint64(probed[probe, _ROW]), probed[probe, _THROUGH]
         norm, words = lines[slot, NORM], np.int64(parts[slot, COUNT])
         maybe = np.uint64(0)
         for j in range(INLINE):
@@ -155,7 +156,8 @@ def _verify(
         elif maybe == 0 and words <= INLINE:
             continue
         else:
-            first, last = places[message], places[message + 1] - places[message] - 1
+            first = places[message]
+            last = places[message + np.uint64(1)] - first - 1
             total, shared = 0.0, np.int32(-1)
             for j in range(words):
                 word = parts[slot, FIRST + j] if words <= INLINE else long[parts[slot, FIRST] + j]

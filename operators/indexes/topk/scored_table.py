@@ -10,11 +10,14 @@ A line is 64 bytes, eight float64 of which the last three are six int32:
 The weight of a keyword is ``idf[word] / NORM``, as `streams.scoring` has it, to the last bit; `idf` is kept once a word.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
 from operators.indexes.core.query_table import DEAD, QueryTable
+from operators.indexes.core.rare_columns import RareColumns
 from streams.batches import QueryBatch
 from streams.geometry import Metric, Rect, max_distance
 from streams.kernel import kernel
@@ -95,6 +98,7 @@ class ScoredTable(QueryTable):
 
     def __init__(self, space: Rect, metric: Metric, vocabulary: Vocabulary) -> None:
         super().__init__(space, metric, shape=0)
+        self._rare = RareColumns("alpha")
         self.vocabulary = vocabulary
         self.max_distance = max_distance(space, metric)
         self.lines: Floats = _lines(0)
@@ -126,6 +130,10 @@ class ScoredTable(QueryTable):
             self.idf = grown(self.idf, 2 * self.words.top)
         self.idf[words] = self.vocabulary.idf(queries.kw)
         return slots
+
+    def batch(self, slots: Slots) -> QueryBatch:
+        """Return the queries of slots as registrations; their ids are their numbers."""
+        return replace(super().batch(slots), alpha=self.lines[slots, ALPHA])
 
     def words_of(self, slots: Slots) -> tuple[Slots, Slots]:
         """Return the words of subscriptions as ragged rows, ids of keywords ascending."""

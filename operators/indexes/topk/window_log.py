@@ -11,6 +11,7 @@ import numpy as np
 
 from streams.batches import OP_UPSERT, ObjectBatch
 from streams.columns import Ids, Ints
+from streams.kernel import lean_kernel
 from streams.state import Part
 from streams.window import Window
 
@@ -18,6 +19,13 @@ __all__ = ["WindowLog"]
 
 #: Messages of a chunk: a look-up goes through all chunks, a checkpoint writes what is in no full one again.
 CHUNK = 1 << 16
+
+
+@lean_kernel
+def _names_of(seq: Ints, first: int, names: Ints, out: Ints) -> None:
+    """Copy the names of messages: there are as many as all changed lists have, and one look at each is enough."""
+    for i in range(seq.shape[0]):
+        out[i] = names[np.uint64(seq[i] - first)]
 
 
 class WindowLog:
@@ -106,10 +114,14 @@ class WindowLog:
         parts = self._parts()
         if not len(seq) or not parts:
             return Ids("int", np.empty(0, np.int64))
-        place = seq - parts[0].seq[0]
-        if int(parts[-1].seq[-1] - parts[0].seq[0]) + 1 != sum(map(len, parts)):  # some objects are no messages
-            place = np.searchsorted(np.concatenate([part.seq for part in parts]), seq)
-        return self._names(parts).take(place)
+        first, names = int(parts[0].seq[0]), self._names(parts)
+        if int(parts[-1].seq[-1]) - first + 1 != len(names):  # some objects are no messages
+            return names.take(np.searchsorted(np.concatenate([part.seq for part in parts]), seq))
+        if names.kind != "int":
+            return names.take(seq - first)
+        out = np.empty(len(seq), np.int64)
+        _names_of(seq, first, names.values, out)
+        return Ids("int", out)
 
     def _names(self, parts: list[ObjectBatch]) -> Ids:
         """Return the identifiers of all that is kept; they are put together once for each change of the window."""
