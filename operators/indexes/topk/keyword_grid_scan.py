@@ -149,8 +149,8 @@ def _verify(
 @lean_kernel
 def _highest(count: Int, bounds: Singles, base: Any, wanted: Int, counts: Slots) -> Any:
     """Return a bound that so many candidates come up to, and not many more: where a part of the unit begins."""
-    for part in range(PARTS):
-        counts[part] = 0
+    for each in range(PARTS):
+        counts[each] = 0
     for c in range(count):
         counts[np.uint64(min(max((bounds[c] + base) * PARTS, 0.0), PARTS - 1.0))] += 1
     part, above = np.int64(PARTS - 1), np.int64(counts[PARTS - 1])
