@@ -42,6 +42,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.range_index",
         "which standing queries does each object match: KAG, GI2 and FAST, objects/s",
     ),
+    "range-workloads": (
+        "benchmarks.range_workloads",
+        "KAG, GI2 and FAST on every sort of question that people ask, objects/s and ratios",
+    ),
     "recovery": ("benchmarks.recovery", "a worker killed under a million queries on Ray; what checkpoints cost"),
     "routing": (
         "benchmarks.routing",
@@ -79,4 +83,4 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
 }
 
 #: Those that read a file of the user's (``--data``) instead of data that they make.
-TAKE_DATA = frozenset({"delivery", "ingest", "knn-index", "pipeline", "range-index"})
+TAKE_DATA = frozenset({"delivery", "ingest", "knn-index", "pipeline", "range-index", "range-workloads"})

@@ -1,5 +1,6 @@
 """KAG's grids: they follow the number of postings, and their blocks are used again."""
 
+import math
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from operators.indexes.range.kag_kernels import (
     _holes,
     _size_of,
 )
-from streams.geometry import REGION_RECT, Rect
+from streams.geometry import REGION_CIRCLE, REGION_RECT, Rect
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 
@@ -81,7 +82,7 @@ def test_sizes_of_one_keyword_have_grids_of_their_own():
     index = make_range_index("kag", SPACE)
     index.insert(query_batch(squares(range(500), 1, side=0.001)))
     index.insert(
-        query_batch([PlainQuery(n, REGION_RECT, (0.0, 0.0, 1.0, 1.0), frozenset([1])) for n in range(500, 520)])
+        query_batch([PlainQuery(n, REGION_RECT, (0.0, 0.0, 1.0, 2.0 + n), frozenset([1])) for n in range(500, 520)])
     )
     assert sorted(count for count, _ in groups_of(index)) == [20, 500]
     index.match(object_batch([PlainObject(0.5, 0.5, frozenset([1]))]))
@@ -107,7 +108,7 @@ def test_blocks_are_used_again_under_churn():
 def test_holes_of_a_grid_match_nothing_and_are_filled_again():
     """A posting taken out of a grid leaves a hole: no object finds it, and the next posting of the cell takes its place."""
     index = make_range_index("kag", SPACE)
-    queries = [PlainQuery(n, REGION_RECT, (0.99, 0.99, 1.0, 1.0), frozenset([1])) for n in range(30)]
+    queries = [PlainQuery(n, REGION_RECT, (0.99 + n * 1e-6, 0.99, 1.0, 1.0), frozenset([1])) for n in range(30)]
     index.insert(query_batch([*queries, *squares(range(30, 600), 1)]))
     structure, corner = index._structure, object_batch([PlainObject(1.0, 1.0, frozenset([1]))])
     top = int(structure._state[POSTINGS_TOP])
@@ -133,6 +134,106 @@ def test_grid_with_many_holes_is_laid_out_anew():
         assert holes * POSTINGS_PER_HOLE <= count
         most = max(most, holes)
     assert most > 500
+
+
+def test_city_is_told_apart_in_a_world_as_in_a_space_of_its_own():
+    """Small queries meet few candidates whatever the space; a frame is at most four times as wide as what is in it."""
+    queries = squares(range(3000), 1, side=0.005)
+    objects = object_batch([PlainObject(q.shape[0] + 0.001, q.shape[1] + 0.001, frozenset([1])) for q in queries[:200]])
+    candidates = []
+    for space in (SPACE, Rect(-3600.0, -1800.0, 3600.0, 1800.0)):
+        index = make_range_index("kag", space)
+        index.insert(query_batch(queries))
+        found = pairs_of(index.match(objects))
+        candidates.append((index.cost().candidates, found))
+    assert candidates[0][1] == candidates[1][1]
+    assert candidates[1][0] < 4 * candidates[0][0]
+
+
+def test_second_words_tell_apart_what_space_does_not():
+    """With regions of half the space, questions of few words do not read the whole list of their rarest one."""
+    random = Random(3)
+    queries = [
+        PlainQuery(n, REGION_RECT, (0.0, 0.0, 0.9, 0.9 + n * 1e-7), frozenset(random.sample(range(40), 3)))
+        for n in range(30_000)
+    ]
+    index = make_range_index("kag", SPACE)
+    index.insert(query_batch(queries))
+    asked = [frozenset(random.sample(range(40), 6)) for _ in range(30)]
+    objects = [PlainObject(0.5, 0.5, words) for words in asked]
+    expected = [(i, q.number) for i, words in enumerate(asked) for q in queries if q.keywords <= words]
+    assert pairs_of(index.match(object_batch(objects))) == expected
+    assert index.cost().candidates < 0.4 * 30 * 6 * len(queries) / 40
+    index.remove(np.arange(0, 30_000, 2))
+    assert pairs_of(index.match(object_batch(objects))) == [pair for pair in expected if pair[1] % 2]
+    index.remove(np.arange(1, 30_000, 2))
+    assert groups_of(index) == []
+    assert index._structure._directory.max() == -1
+
+
+def test_equal_queries_share_a_posting_and_leave_one_by_one():
+    """A thousand equal queries cost an object what a few cost; whoever goes, the others are still found."""
+    same = [PlainQuery(n, REGION_RECT, (0.4, 0.4, 0.5, 0.5), frozenset([1, 2])) for n in range(1000)]
+    index = make_range_index("kag", SPACE)
+    index.insert(query_batch([*same, *squares(range(1000, 1200), 1)]))
+    objects = object_batch([PlainObject(0.45, 0.45, frozenset([1, 2, 3])), PlainObject(0.45, 0.45, frozenset([1]))])
+    left = set(range(1000))
+    others = [pair for pair in pairs_of(index.match(objects)) if pair[1] >= 1000]
+    assert index.cost().candidates < 100
+    random = Random(7)
+    for size in (1, 1, 7, 300, 400, 200, 80):
+        gone = random.sample(sorted(left), size)
+        left -= set(gone)
+        index.remove(np.array(gone))
+        assert pairs_of(index.match(objects)) == sorted([(0, n) for n in left] + others)
+    index.remove(np.array(sorted(left)))
+    assert pairs_of(index.match(objects)) == others
+    index.insert(query_batch(same[:20]))
+    assert pairs_of(index.match(objects)) == sorted([(0, n) for n in range(20)] + others)
+
+
+def test_crowded_cell_gives_up_a_whole_batch():
+    """Queries that are nearly equal crowd one cell, from which batches of any composition are taken."""
+    near = [PlainQuery(n, REGION_RECT, (0.4, 0.4, 0.5 + n * 1e-7, 0.5), frozenset([1])) for n in range(2000)]
+    any_of = [
+        PlainQuery(n, REGION_RECT, (0.4, 0.4, 0.5 + n * 1e-7, 0.5), frozenset([1, 2]), True) for n in range(2000, 3000)
+    ]
+    index = make_range_index("kag", SPACE)
+    index.insert(query_batch([*near, *any_of]))
+    objects = object_batch([PlainObject(0.45, 0.45, frozenset([1])), PlainObject(0.45, 0.45, frozenset([2]))])
+    left, random = set(range(3000)), Random(5)
+    for size in (1, 3, 500, 1500, 700, 200):
+        gone = random.sample(sorted(left), size)
+        left -= set(gone)
+        index.remove(np.array(gone))
+        expected = [(0, n) for n in sorted(left)] + [(1, n) for n in sorted(left) if n >= 2000]
+        assert pairs_of(index.match(objects)) == expected
+    index.remove(np.array(sorted(left)))
+    assert groups_of(index) == []
+
+
+@pytest.mark.parametrize(("metric", "space"), [("euclidean", SPACE), ("haversine", Rect(-180.0, -90.0, 180.0, 90.0))])
+def test_circles_are_decided_by_quanta_only_where_these_are_sure(metric, space):
+    """Places all around the rim of circles of many sizes and latitudes are judged as the definition does."""
+    random, queries, objects = Random(11), [], []
+    for n in range(300):
+        if metric == "haversine":
+            x, y, r = random.uniform(-179, 179), random.uniform(-88, 88), 10 ** random.uniform(1, 6.5)
+            reach = r / 111_000
+        else:
+            x, y, reach = random.random(), random.random(), 10 ** random.uniform(-4, -0.5)
+            r = reach
+        queries.append(PlainQuery(n, REGION_CIRCLE, (x, y, r, 0.0), frozenset([1])))
+        for _ in range(12):
+            angle, share = random.uniform(0, 2 * math.pi), random.choice([0.9, 0.97, 0.999, 1.0, 1.001, 1.03, 1.1])
+            stretch = 1 / max(math.cos(math.radians(y)), 0.02) if metric == "haversine" else 1.0
+            at_x, at_y = x + reach * stretch * share * math.cos(angle), y + reach * share * math.sin(angle)
+            if space.min_x <= at_x <= space.max_x and space.min_y <= at_y <= space.max_y:
+                objects.append(PlainObject(at_x, at_y, frozenset([1])))
+    plain, index = make_range_index("brute", space, metric), make_range_index("kag", space, metric)
+    for one in (plain, index):
+        one.insert(query_batch(queries))
+    assert pairs_of(index.match(object_batch(objects))) == pairs_of(plain.match(object_batch(objects)))
 
 
 def test_words_beyond_the_exact_tags_are_verified():

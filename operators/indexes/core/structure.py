@@ -32,13 +32,15 @@ class Probe:
 class Found:
     """The slots that each object matches in place and keywords, as ragged rows, and the candidates examined for each.
 
-    A circle under the haversine metric may be its bounding box here: `StandingIndex` applies the formula. A polygon always is,
-    and keywords that must not occur are not looked at: it holds pairs against these as well.
+    A circle under the haversine metric may be its bounding box here: `StandingIndex` applies the formula, to all circles or to
+    those places in `slots` that are `undecided`. A polygon always is its box, and keywords that must not occur are not looked at: it
+    holds pairs against these as well.
     """
 
     off: Ints
     slots: Slots
     examined: Ints
+    undecided: Ints | None = None
 
 
 class Structure(Protocol):

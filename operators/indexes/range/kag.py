@@ -2,8 +2,10 @@
 
 A query hangs on its least frequent keyword, like in FAST, and is filed once, by its centre, in the grid of that keyword
 and of its class of sizes; so nothing is replicated and nothing is hashed. The grid of a keyword grows finer as
-postings come and coarser as they go: frequent keywords get small cells, rare ones a short list. A posting is a filter of
+postings come and coarser as they go: frequent keywords get small cells, rare ones a short list. It covers the place where
+its queries are, so that neither the size of the space nor what lies elsewhere matters. A posting is a filter of
 16 bytes (the box in quanta, two further keywords); the exact region is looked at only where the filter leaves a doubt.
+Where regions are so large that space tells little apart, the second keyword does. Equal queries share one posting.
 """
 
 from typing import Any
@@ -12,23 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.quanta import boxes_in_quanta, places_in_quanta
-from operators.indexes.core.query_table import QueryTable
+from operators.indexes.core.query_table import KIND, QueryTable
 from operators.indexes.core.structure import Bounds, Found, Probe
 from operators.indexes.range import kag_kernels
 from operators.indexes.range.kag_kernels import (
+    APART,
+    BUNDLES_TOP,
     CELLS_TOP,
     EXACT_TAGS,
+    FINE_BITS,
+    FREE_BUNDLE,
     FREE_GROUP,
     GROUPS_TOP,
+    MEMBERS,
     NEED_CELLS,
     NEED_POSTINGS,
     POSTINGS_TOP,
     RUNS,
+    SECOND_WORDS,
     SIDES,
     STATE_SIZE,
 )  # fmt: skip
-from operators.indexes.range.kag_probe import probe
+from operators.indexes.range.kag_probe import BENT, probe
 from streams.errors import DeclarationError
+from streams.geometry import EARTH_RADIUS_M, REGION_CIRCLE
 
 __all__ = ["Kag"]
 
@@ -39,11 +48,6 @@ Postings = NDArray[np.uint32]
 _LAST_TICK = 2**31 - 2
 _BLOCK_CLASSES = 128
 
-#: While an index has fewer cells than this in all (half a megabyte), crowded grids may have so many for each posting. Grids
-#: span the whole space, and the queries of an evaluator may lie in a small part of it: where they share a cell, what is
-#: examined grows with the square of that part, which no estimate of a balancer expects.
-_FEW_CELLS, _FINEST = 1 << 17, 64.0
-
 
 class Kag:
     """The structure of the default index.
@@ -51,7 +55,7 @@ class Kag:
     Options:
         cells_per_posting: cells that a keyword's grid has for each of its postings, at least; more of them find fewer
             false candidates and cost four bytes each.
-        most_cells_per_posting: cells for each posting where they crowd into few of them, at most; more in a small index.
+        most_cells_per_posting: cells for each posting where they crowd into few of them, at most.
         list_length: postings up to which a keyword has a list and no grid.
     """
 
@@ -76,12 +80,17 @@ class Kag:
         self._free: Slots = np.full(_BLOCK_CLASSES, -1, np.int32)
         self._free_cells: Slots = np.full(len(SIDES), -1, np.int32)
         self._state: Ints = np.zeros(STATE_SIZE, np.int64)
-        self._state[FREE_GROUP] = -1
+        self._state[FREE_GROUP] = self._state[FREE_BUNDLE] = -1
+        self._bundles: Slots = np.empty((16, 4), np.int32)
+        self._members: Slots = np.zeros((0, 2), np.int32)
+        self._apart: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._where: Slots = np.zeros(0, np.int32)
         self._stamp: Slots = np.zeros(1, np.int32)
         self._tag_stamp: Slots = np.zeros(2 * EXACT_TAGS, np.int32)
         self._tick = 1
         self._runs = (
-            np.empty(RUNS, np.int64), np.empty(RUNS, np.int64), np.empty(RUNS, np.int32), np.empty(RUNS, np.int32)
+            np.empty(RUNS, np.int64), np.empty(RUNS, np.int64), np.empty(RUNS, np.int32), np.empty(RUNS, np.int32),
+            np.empty(RUNS, np.uint64), np.zeros(SECOND_WORDS + 1, np.int32),
         )  # fmt: skip
         self._out: Slots = np.empty(4096, np.int32)
 
@@ -90,34 +99,58 @@ class Kag:
         """Bytes in use, without the table; capacity that was never touched is address space, not memory."""
         state = self._state
         arenas = 16 * int(state[POSTINGS_TOP]) + 4 * int(state[CELLS_TOP]) + 32 * int(state[GROUPS_TOP])
-        return arenas + 8 * self._table.words.top + self._tag_stamp.nbytes
+        rows = min(int(state[APART]), self._table.roster.top) + 8 * int(state[MEMBERS]) + 16 * int(state[BUNDLES_TOP])
+        return arenas + rows + 8 * self._table.words.top + self._tag_stamp.nbytes
 
     def add(self, slots: Slots, bounds: Bounds) -> None:
         """File queries."""
         self._grow_words()
+        self._grow_rows()
         table = self._table
-        slots, words, box = self._postings_of(slots, bounds)
-        tags, verify = np.empty(len(slots), np.uint32), np.empty(len(slots), np.bool_)
-        kag_kernels.tag(slots, table.kw, table.pool, table.traits, tags, verify)
+        slots, words, bounds = self._postings_of(slots, bounds)
+        box = boxes_in_quanta(bounds, table.space, FINE_BITS)
+        tags, flags = np.empty(len(slots), np.uint32), np.empty(len(slots), np.uint32)
+        kag_kernels.tag(slots, words, self._round(slots, bounds), table.kw, table.pool, table.traits, tags, flags)
         done = 0
         while done < len(slots):
             done = kag_kernels.add(
-                done, slots, words, box, tags, verify, self._directory, self._groups, self._cells, self._postings,
-                self._free, self._free_cells, self._state, *self._fineness(),
+                done, slots, words, box, tags, flags, self._directory, self._groups, self._cells, self._postings,
+                self._free, self._free_cells, self._bundles, self._members, self._apart, self._state, table.shape, table.traits,
+                table.kw, table.pool, *self._tuning,
             )  # fmt: skip
             self._make_room(done < len(slots))
 
     def discard(self, slots: Slots, bounds: Bounds) -> Slots:
         """Take queries out."""
-        own, words, box = self._postings_of(slots, bounds)
+        own, words, bounds = self._postings_of(slots, bounds)
+        box = boxes_in_quanta(bounds, self._table.space, FINE_BITS)
+        out = np.zeros(len(own), np.bool_)
         done = 0
         while done < len(own):
             done = kag_kernels.discard(
-                done, own, words, box, self._directory, self._groups, self._cells, self._postings,
-                self._free, self._free_cells, self._state, *self._fineness(),
+                done, own, words, box, out, self._where, self._directory, self._groups, self._cells, self._postings,
+                self._free, self._free_cells, self._bundles, self._members, self._apart, self._state,
+                self._table.kw, *self._tuning,
             )  # fmt: skip
             self._make_room(done < len(own))
         return slots
+
+    def _round(self, slots: Slots, bounds: Bounds) -> NDArray[np.bool_]:
+        """Tell which postings are circles that are nearly ellipses in their boxes, none of which the space cuts off.
+
+        In degrees a circle of angle r at latitude b differs from an ellipse by about r (1 + tan b) of its squared radius.
+        """
+        table, space = self._table, self._table.space
+        circles: NDArray[np.bool_] = table.traits[slots] & KIND == REGION_CIRCLE
+        if not circles.any():
+            return circles
+        whole = (bounds[:, 0] > space.min_x) & (bounds[:, 1] > space.min_y)
+        whole &= (bounds[:, 2] < space.max_x) & (bounds[:, 3] < space.max_y)
+        if table.metric == "haversine":
+            shape = table.shape[slots]
+            latitude = np.radians(np.where(circles, shape[:, 1], 0.0))
+            whole &= shape[:, 2] / EARTH_RADIUS_M * (1.0 + np.abs(np.tan(latitude))) <= BENT / 4
+        return circles & whole
 
     def probe(self, objects: Probe) -> Found:
         """Match objects."""
@@ -126,14 +159,16 @@ class Kag:
             self._stamp[:] = 0
             self._tag_stamp[:] = 0
             self._tick = 1
-        x, y = places_in_quanta(objects.x, objects.y, table.space)
+        x, y = places_in_quanta(objects.x, objects.y, table.space, FINE_BITS)
+        self._runs[-1][:] = 0
         off, examined = np.zeros(count + 1, np.int64), np.empty(count, np.int64)
         done = 0
         while done < count:
             done = probe(
                 done, x, y, objects.x, objects.y, objects.word_off, objects.words, self._tick,
                 self._directory, self._groups, self._cells, self._postings.view(np.uint64),
-                table.shape, table.traits, table.kw, table.pool, table.metric == "haversine",
+                self._postings.reshape(-1), self._bundles, table.shape, table.traits, table.kw,
+                table.pool, table.metric == "haversine",
                 self._stamp, self._tag_stamp, *self._runs, self._out, off, examined,
             )  # fmt: skip
             if done < count:
@@ -141,18 +176,17 @@ class Kag:
                 larger[: off[done]] = self._out[: off[done]]
                 self._out = larger
         self._tick += count
-        return Found(off, self._out[: off[-1]], examined)
+        slots = self._out[: off[-1]]
+        if table.metric != "haversine":
+            return Found(off, slots, examined)
+        undecided = np.flatnonzero(slots < 0)
+        slots[undecided] = ~slots[undecided]
+        return Found(off, slots, examined, undecided)
 
-    def _postings_of(self, slots: Slots, bounds: Bounds) -> tuple[Slots, Slots, Slots]:
-        """Return slot, word and box of each posting: one for a query, or one for each word where any will do."""
-        box = boxes_in_quanta(bounds, self._table.space)
+    def _postings_of(self, slots: Slots, bounds: Bounds) -> tuple[Slots, Slots, Bounds]:
+        """Return slot, word and bounds of each posting: one for a query, or one for each word where any will do."""
         places, words = self._table.postings(slots)
-        return (slots, words, box) if len(places) == len(slots) else (slots[places], words, box[places])
-
-    def _fineness(self) -> tuple[float, float, int]:
-        """Return how fine grids are: cells for each posting, at most so many, and the length of a list."""
-        least, most, list_length = self._tuning
-        return least, max(most, _FINEST) if self._state[CELLS_TOP] < _FEW_CELLS else most, list_length
+        return (slots, words, bounds) if len(places) == len(slots) else (slots[places], words, bounds[places])
 
     def _grow_words(self) -> None:
         top = self._table.words.top
@@ -161,6 +195,15 @@ class Kag:
             self._directory = np.append(self._directory, np.full(room - len(self._directory), -1, np.int32))
             self._stamp = np.append(self._stamp, np.zeros(room - len(self._stamp), np.int32))
 
+    def _grow_rows(self) -> None:
+        """Have a row for each slot; rows that nobody writes to are address space, not memory."""
+        rows = len(self._table.traits)
+        if rows > len(self._apart):
+            members, apart, where = np.zeros((rows, 2), np.int32), np.zeros(rows, np.uint8), np.zeros(rows, np.int32)
+            held = len(self._apart)
+            members[:held], apart[:held], where[:held] = self._members, self._apart, self._where
+            self._members, self._apart, self._where = members, apart, where
+
     def _make_room(self, needed: bool) -> None:
         """Let the arenas grow threefold or by what the kernel has asked for; what is not yet touched costs nothing."""
         if not needed:
@@ -168,7 +211,8 @@ class Kag:
         state = self._state
         self._postings = _roomier(self._postings, int(state[POSTINGS_TOP]), int(state[NEED_POSTINGS]))
         self._cells = _roomier(self._cells, int(state[CELLS_TOP]), int(state[NEED_CELLS]))
-        self._groups = _roomier(self._groups, int(state[GROUPS_TOP]), 1)
+        self._groups = _roomier(self._groups, int(state[GROUPS_TOP]), 2)
+        self._bundles = _roomier(self._bundles, int(state[BUNDLES_TOP]), 1)
 
 
 def _roomier(array: NDArray[Any], used: int, needed: int) -> NDArray[Any]:

@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.range.kag_kernels import (
     BASE,
+    CLASS_BITS,
     COUNT,
     EXACT_TAGS,
-    HALF_X,
-    HALF_Y,
-    MOST_ROWS,
+    HALVES,
     NEXT,
+    NO_WORD,
+    ORIGIN,
+    QUERIES,
     RUNS,
+    SECOND_WORDS,
+    SHIFT_BITS,
     SIDE,
+    SIZE,
+    SLOTS_AT,
     TOGETHER,
 )
 from streams.kernel import kernel
@@ -29,20 +35,31 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Packed = NDArray[np.uint64]
+Targets = NDArray[np.uint64]
+Flat = NDArray[np.uint32]
 
-# A posting as two 64-bit numbers: (x low, width, y low, height) of 16 bits each, and (slot, VERIFY, tag, tag). Both axes
+# A posting as two 64-bit numbers: (x low, width, y low, height) of 16 bits each, and (slot, flags, tag, tag). Both axes
 # are tested at once in the two 32-bit halves; the top bit of each half is set beforehand, so no half borrows from the other.
 _LANES = np.uint64(0x0000FFFF_0000FFFF)
 _TOPS = np.uint64(0x80000000_80000000)
 _BELOW = np.uint64(0x7FFFFFFF_7FFFFFFF)
 _ONES = np.uint64(0x00000001_00000001)
 _NONE = np.uint64(0)
-_VERIFY = np.uint64(1 << 31)
-_SLOT = np.uint64((1 << 31) - 1)
-_HOLE = (1 << 31) - 1
+_VERIFY, _ABSENT, _ROUND, _SHARED = (np.uint64(1 << bit) for bit in (31, 30, 29, 28))
+_SPECIAL = _VERIFY | _ROUND | _SHARED
+_SLOT = np.uint64((1 << 28) - 1)
+_HOLE = (1 << 28) - 1
 _LOW16 = np.uint64(0xFFFF)
+_FIRST_LANE = np.uint64(0x7FFFFFFF)
 _SHIFT = np.uint64(16)
 _TAG, _TAG2 = np.uint64(32), np.uint64(48)
+
+#: Rows that the grid of one group has at most.
+MOST_ROWS = 512
+#: How far a circle in degrees may be from an ellipse in its bounding box, in terms of its squared radius.
+BENT = 1 / 16
+#: Boxes narrower than this, in quanta, say too little of the circle inside.
+ROUND_FROM = 12
 
 #: One match in so many candidates, or fewer, is rare enough for the processor to guess right most of the time.
 RARE = 8
@@ -82,13 +99,61 @@ def _fits(
 
 
 @kernel
-def _settle(
-    runs: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
-    cells: Slots, packed: Packed, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
-    stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots, run_word: Slots, out: Slots,
-    found: Int, ends: Ints, examined: Ints, guessing: bool,
+def _in_ellipse(edges: Any, after: Any, bent: float) -> Int:
+    """Tell from quanta whether a place is inside of a circle that its box encloses: 1, outside: -1, or too close: 0.
+
+    In units of half a quantum the place is off the centre by |across| +- 3, and the radius is the box's extent +- 1.
+    """
+    wide, high = np.float64(edges >> _SHIFT & _LOW16), np.float64(edges >> _TAG2)
+    if min(wide, high) < ROUND_FROM:
+        return 0
+    across = abs(2.0 * np.float64(after & _FIRST_LANE) - wide)
+    along = abs(2.0 * np.float64(after >> _TAG & _FIRST_LANE) - high)
+    x, y, most = (across + 3.0) * (high - 1.0), (along + 3.0) * (wide - 1.0), (wide - 1.0) * (high - 1.0)
+    if x * x + y * y < most * most * (1.0 - bent):
+        return 1
+    x, y, most = (
+        max(across - 3.0, 0.0) * (high + 1.0),
+        max(along - 3.0, 0.0) * (wide + 1.0),
+        (wide + 1.0) * (high + 1.0),
+    )
+    return -1 if x * x + y * y > most * most * (1.0 + bent) else 0
+
+
+@kernel
+def _decide(
+    slot: Int, edges: Any, rest: Any, after: Any, strictly: bool, word: Int, x: float, y: float, tick: Int,
+    stamp: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
 ) -> Int:  # fmt: skip
-    """Read the runs and verify their postings; return the new number of matches, or -1 where `out` is full."""
+    """Decide on a candidate that passed the filter: 1 a match, 0 none, 2 one that the haversine formula decides."""
+    if slot == _HOLE:
+        return 0
+    known = strictly
+    if rest & _ROUND != _NONE:
+        side = _in_ellipse(edges, after, BENT if haversine else 0.0)
+        if side < 0:
+            return 0
+        known = side > 0
+    if (not known or rest & _VERIFY != _NONE) and not _fits(
+        slot, word, x, y, tick, stamp, shape, traits, kw, pool, haversine
+    ):
+        return 0
+    if haversine and traits[slot] & 3 == 2 and not (known and rest & _ROUND != _NONE):
+        return 2
+    return 1
+
+
+@kernel
+def _settle(
+    runs: Int, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
+    cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots,
+    haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots, run_word: Slots,
+    run_target: Targets, out: Slots, found: Int, ends: Ints, examined: Ints, guessing: bool,
+) -> Int:  # fmt: skip
+    """Read the runs and verify their postings; return the new number of matches, or -1 where `out` is full.
+
+    A match that the haversine formula decides is written as the complement of its slot.
+    """
     kept: Any = np.int64(0)
     for z in range(runs):
         if run_last[z] < 0:
@@ -99,11 +164,10 @@ def _settle(
         if kept < RUNS_AHEAD:
             prefetch(packed, 2 * first)
         run_first[kept], run_last[kept] = first, last
-        run_object[kept], run_word[kept] = run_object[z], run_word[z]
+        run_object[kept], run_word[kept], run_target[kept] = run_object[z], run_word[z], run_target[z]
         kept += np.int64(last > first)
     current = -1
     now = np.int32(0)
-    target = _TOPS
     for z in range(kept):
         i = run_object[z]
         first, last = run_first[z], run_last[z]
@@ -116,14 +180,14 @@ def _settle(
         if i != current:
             current = i
             now = np.int32(tick + i)
-            target = np.uint64(x[i]) | np.uint64(y[i]) << _TAG | _TOPS
             tag_stamp[0] = now
             stamp[0] = now
             for j in range(word_off[i], word_off[i + 1]):
                 word = words[j]
                 stamp[word] = now
-                tag_stamp[word if word < EXACT_TAGS else EXACT_TAGS | (word & (EXACT_TAGS - 1))] = now
+                tag_stamp[word if word < EXACT_TAGS else min(EXACT_TAGS | (word & (EXACT_TAGS - 1)), NO_WORD - 1)] = now
         examined[i] += last - first
+        target = run_target[z]
         for p in range(np.uint64(first), np.uint64(last)):
             edges = packed[p, 0]
             after = target - (edges & _LANES)
@@ -134,14 +198,31 @@ def _settle(
             if guessing and not inside:
                 continue
             rest = packed[p, 1]
-            hit = inside & (tag_stamp[rest >> _TAG & _LOW16] == now) & (tag_stamp[rest >> _TAG2] == now)
-            certain = ((after - _ONES) & (before - _ONES) & _TOPS == _TOPS) & (rest & _VERIFY == _NONE)
+            absent = rest & _ABSENT != _NONE
+            hit = inside & ((tag_stamp[rest >> _TAG & _LOW16] == now) != absent)
+            hit = hit & ((tag_stamp[rest >> _TAG2] == now) != absent)
+            strictly = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
             slot = np.int64(rest & _SLOT)
             out[found] = slot
-            if hit & (not certain):
-                hit = slot != _HOLE and _fits(
-                    slot, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits, kw, pool, haversine
-                )
+            if hit & ((not strictly) | (rest & _SPECIAL != _NONE)):
+                many = np.int64(1)
+                if rest & _SHARED != _NONE and slot != _HOLE:
+                    many, at = np.int64(bundles[slot, QUERIES]), 4 * np.int64(bundles[slot, SLOTS_AT])
+                    slot = np.int64(flat[at])
+                verdict = _decide(
+                    slot, edges, rest, after, strictly, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits,
+                    kw, pool, haversine,
+                )  # fmt: skip
+                hit = verdict > 0
+                if hit:
+                    flip = np.int32(-1 if verdict == 2 else 0)
+                    out[found] = np.int32(slot) ^ flip
+                    if many > 1:
+                        if found + many + last - first > out.shape[0]:
+                            return -1
+                        for k in range(1, many):
+                            out[found + k] = np.int32(flat[at + k]) ^ flip
+                        found += many - 1
             found += np.int64(hit)
         ends[i] = found
     return found
@@ -150,14 +231,15 @@ def _settle(
 @kernel
 def probe(
     start: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
-    directory: Slots, groups: Slots, cells: Slots, packed: Packed, shape: Floats, traits: Any, kw: Slots,
-    pool: Slots, haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots,
-    run_word: Slots, out: Slots, off: Ints, examined: Ints,
+    directory: Slots, groups: Slots, cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats,
+    traits: Any, kw: Slots, pool: Slots, haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints,
+    run_last: Ints, run_object: Slots, run_word: Slots, run_target: Targets, met: Slots, out: Slots, off: Ints, examined: Ints,
 ) -> Int:  # fmt: skip
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
 
     ``off[i + 1]`` becomes the end of object i's matches in `out`; object i is stamped as ``tick + i``. A run is noted as
-    (place, -length) if it is a list, and as two places in `cells` if it is part of a row.
+    (place, -length) if it is a list, and as two places in `cells` if it is part of a row. `met` says of the last bits of
+    second words for which visit they were met; its last entry counts visits.
     """
     ends = off[1:]
     candidates, guessing = np.int64(0), True
@@ -177,36 +259,66 @@ def probe(
             for j in range(word_off[i] - 1, word_off[i + 1]):
                 word = words[j] if j >= word_off[i] else np.int32(0)
                 g = np.int64(directory[word])
-                while g >= 0:
+                # The groups of the word itself, then those that its other groups keep by second word, one after the other.
+                table, table_next, second = np.int64(-1), np.int64(-1), word_off[i]
+                while True:
+                    if g < 0:
+                        if table >= 0:
+                            while second < word_off[i + 1]:
+                                bits = words[second] & (SECOND_WORDS - 1)
+                                second += 1
+                                if met[bits] != met[SECOND_WORDS]:
+                                    met[bits] = met[SECOND_WORDS]
+                                    g = np.int64(cells[table + bits])
+                                    if g >= 0:
+                                        break
+                            if g < 0:
+                                table, g = np.int64(-1), table_next
+                                if g < 0:
+                                    break
+                        else:
+                            break
                     side, base = np.int64(groups[g, SIDE]), np.int64(groups[g, BASE])
-                    if side == 1:
-                        run_first[runs], run_last[runs] = base, -np.int64(groups[g, COUNT])
-                        run_object[runs], run_word[runs] = i, word
-                        runs += 1
-                    else:
-                        half_x: Any = np.int64(groups[g, HALF_X])
-                        half_y: Any = np.int64(groups[g, HALF_Y])
-                        low = base + 1 + ((max(at_x - half_x, 0) * side) >> 16)
-                        high = base + 2 + ((min(at_x + half_x, 65535) * side) >> 16)
-                        last_row = (min(at_y + half_y, 65535) * side) >> 16
-                        for row in range((max(at_y - half_y, 0) * side) >> 16, last_row + 1):
-                            prefetch(cells, low + row * (side + 2))
-                            run_first[runs], run_last[runs] = low + row * (side + 2), high + row * (side + 2)
-                            run_object[runs], run_word[runs] = i, word
+                    if side == 0:
+                        table, table_next, second = base, np.int64(groups[g, NEXT]), word_off[i]
+                        met[SECOND_WORDS] += 1
+                        g = np.int64(-1)
+                        continue
+                    shift = (np.int64(groups[g, SIZE]) >> CLASS_BITS) & ((1 << SHIFT_BITS) - 1)
+                    origin = np.int64(groups[g, ORIGIN])
+                    here_x = (at_x - ((origin & 0xFFFF) << (15 + shift))) >> shift
+                    here_y = (at_y - ((origin >> 16 & 0xFFFF) << (15 + shift))) >> shift
+                    if (here_x | here_y) >> 16 == 0:
+                        target = np.uint64(here_x) | np.uint64(here_y) << _TAG | _TOPS
+                        if side == 1:
+                            run_first[runs], run_last[runs] = base, -np.int64(groups[g, COUNT])
+                            run_object[runs], run_word[runs], run_target[runs] = i, word, target
                             runs += 1
+                        else:
+                            halves = np.int64(groups[g, HALVES])
+                            half_x, half_y = halves & 0xFFFF, halves >> 16 & 0xFFFF
+                            low = base + 1 + ((max(here_x - half_x, 0) * side) >> 16)
+                            high = base + 2 + ((min(here_x + half_x, 65535) * side) >> 16)
+                            last_row = (min(here_y + half_y, 65535) * side) >> 16
+                            for row in range((max(here_y - half_y, 0) * side) >> 16, last_row + 1):
+                                prefetch(cells, low + row * (side + 2))
+                                run_first[runs], run_last[runs] = low + row * (side + 2), high + row * (side + 2)
+                                run_object[runs], run_word[runs], run_target[runs] = i, word, target
+                                runs += 1
                     g = np.int64(groups[g, NEXT])
-                if runs > RUNS - MOST_ROWS:
-                    found = _settle(
-                        runs, x, y, exact_x, exact_y, word_off, words, tick, cells, packed, shape, traits, kw, pool,
-                        haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word,
-                        out, found, ends, examined, guessing,
-                    )  # fmt: skip
-                    runs = 0
-                    if found < 0:
-                        return first
+                    if runs > RUNS - MOST_ROWS:
+                        found = _settle(
+                            runs, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw,
+                            pool, haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, run_target,
+                            out, found, ends, examined, guessing,
+                        )  # fmt: skip
+                        runs = 0
+                        if found < 0:
+                            return first
         found = _settle(
-            runs, x, y, exact_x, exact_y, word_off, words, tick, cells, packed, shape, traits, kw, pool,
-            haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, out, found, ends, examined, guessing,
+            runs, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw, pool,
+            haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, run_target, out, found, ends,
+            examined, guessing,
         )  # fmt: skip
         if found < 0:
             return first

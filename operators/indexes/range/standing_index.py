@@ -94,12 +94,13 @@ class StandingIndex(StandingQueries):
 
         It is evaluated by numpy, because a kernel's sine may differ in the last bit from that of `streams.geometry`.
         """
-        circles = np.flatnonzero(self._table.traits[found.slots] & KIND == REGION_CIRCLE)
+        circles = found.undecided
+        if circles is None:
+            circles = np.flatnonzero(self._table.traits[found.slots] & KIND == REGION_CIRCLE)
         if not len(circles):
             return found
-        place = np.repeat(np.arange(len(objects)), np.diff(found.off))
         shape = self._table.shape[found.slots[circles]]
-        at = place[circles]
+        at = np.searchsorted(found.off, circles, side="right") - 1
         far = distance(objects.x[at], objects.y[at], shape[:, 0], shape[:, 1], "haversine") > shape[:, 2]
         keep = np.ones(len(found.slots), np.bool_)
         keep[circles[far]] = False
