@@ -17,7 +17,7 @@ from operators.indexes.core.quanta import boxes_in_quanta, places_in_quanta
 from operators.indexes.core.query_table import KIND, QueryTable
 from operators.indexes.core.structure import Bounds, Found, Probe
 from operators.indexes.range import kag_kernels
-from operators.indexes.range.kag_kernels import (
+from operators.indexes.range.kag_group_kernels import (
     APART,
     BUNDLES_TOP,
     CELLS_TOP,

@@ -1,4 +1,4 @@
-"""The match kernel of KAG; `kag_kernels` has the layout.
+"""The match kernel of KAG; `kag_group_kernels` has the layout.
 
 Work goes in stages over a few objects at a time: every stage asks for the memory that the next one reads, so the cache
 misses of many words overlap instead of following each other.
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
-from operators.indexes.range.kag_kernels import (
+from operators.indexes.range.kag_group_kernels import (
     BASE,
     CLASS_BITS,
     COUNT,
