@@ -1,4 +1,4 @@
-"""Groups of KAG, the keyword-adaptive grid: lists and grids of postings. `operators.indexes.range.kag` has the idea; this the layout.
+"""Groups of KAG: lists and grids of postings. `operators.indexes.range.kag` has the idea, this is the layout.
 
 postings    uint32 rows of 16 bytes, four to a cache line:
             [x low | width << 16, y low | height << 16, slot | flags, tag | tag << 16], coordinates in the group's frame
