@@ -33,8 +33,8 @@ class Found:
     """The slots that each object matches in place and keywords, as ragged rows, and the candidates examined for each.
 
     A circle under the haversine metric may be its bounding box here: `StandingIndex` applies the formula, to all circles or to
-    those places in `slots` that are `undecided`. A polygon always is its box, and keywords that must not occur are not looked at: it
-    holds pairs against these as well.
+    those places in `slots` that are `undecided`. A polygon always is its box, and keywords that must not occur are not
+    looked at: it holds pairs against these as well.
     """
 
     off: Ints

@@ -103,7 +103,7 @@ def tag(
         slot = slots[i]
         more = kw[slot, 2] < -1
         kind = traits[slot] & 3
-        doubt = kind >= 2 and not round_ones[i]
+        doubt = kind == 2 and not round_ones[i]
         flag = ROUND if round_ones[i] else np.uint32(0)
         if traits[slot] & 4 == 0:
             second, third = kw[slot, 1], pool[-1 - kw[slot, 2]] if more else kw[slot, 2]
