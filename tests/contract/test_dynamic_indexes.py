@@ -1,6 +1,8 @@
 """One suite over all finders and refillers: the lists of the definition, to the last bit, whatever moves and changes."""
 
 import os
+import subprocess
+import sys
 from random import Random
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from topk_model import topk_batch, vocabulary
 
 from operators.indexes.core import standing_queries
+from operators.indexes.dynamic import threshold_buffers
 from operators.indexes.dynamic.dynamic_topk import DynamicTopk
 from operators.indexes.dynamic.registry import FINDERS, PLANE_ONLY, REFILLERS
 from streams.batches import FOREVER, OP_DELETE, OP_UPSERT
@@ -190,6 +193,55 @@ def test_many_keywords(index, refill):
     for _ in range(25):
         run.update(12)
     assert len(run.index.objects.long) < 3000
+
+
+@pytest.mark.parametrize("metric", SPACES)
+def test_buffers_hold_crowds_that_score_the_same(metric, monkeypatch):
+    """More than buffers have room for, in one place, on the globe too; few of many queries change at a time."""
+    monkeypatch.setattr(threshold_buffers, "MANY", 0)
+    run = Run("pyramid", "buffers", metric, seed=9, names=150)
+    run.drawn.place = lambda: (0.5, 0.5)
+    run.drawn.keywords = lambda _least: frozenset([1, 2])
+    run.insert(6)
+    for count in (150, 40, 1, 40, 1, 40):
+        run.update(count)
+
+
+@pytest.mark.parametrize("refill", ["gpcl", "gcl", "kmax"])
+def test_lists_that_are_given_go_on_like_those_that_were_searched_for(refill):
+    """Full ones, and ones that have all there is."""
+    run = Run("aqf", refill, seed=11, names=40)
+    for _ in range(6):
+        run.update(20)
+    queries = [run.drawn.query() | {"end": FOREVER, "k": k} for k in (1, 3, 8, 100)]
+    run.index.queries.insert(topk_batch(queries), np.inf)
+    run.model.insert(queries)
+    numbers = np.array([q["number"] for q in queries], np.int64)
+    run.index.open(numbers)
+    slots, refiller = run.index.queries.slots(numbers), run.index.refiller
+    place = {name: slot for slot, name in enumerate(run.index.objects.ids(run.index.objects.held()).to_list())}
+    held = run.index.objects.held()
+    lists = []
+    for q, room in zip(queries, refiller.rooms(slots).tolist(), strict=True):
+        run.model.rows[q["number"]]["k"] = room
+        lists.append(run.model.best(q["number"]))
+        run.model.rows[q["number"]]["k"] = q["k"]
+    off = np.cumsum([0, *map(len, lists)])
+    objects = np.array([held[place[name]] for one in lists for name, _ in one], np.int32)
+    refiller.adopt(slots, off, objects, np.array([score for one in lists for _, score in one]))
+    run.compare(run.index.fill())
+    for _ in range(15):
+        run.update(10)
+
+
+@pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="is itself run in this way")
+def test_kernels_stay_inside_of_their_arrays(tmp_path):
+    """Kernels have no bounds checks; once, they run with them."""
+    way = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "DYNAMIC_EXAMPLES": "3"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", __file__,
+               "-k", "pyramid-buffers and definition or crowds or keywords and pyramid-buffers"]  # fmt: skip
+    done = subprocess.run(command, env={**os.environ, **way}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_names_are_checked():

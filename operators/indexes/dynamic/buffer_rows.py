@@ -1,7 +1,8 @@
 """Kernels of threshold buffers: what a query knows, and which queries know of an object.
 
     rows      int64, a line of the cache a query: START, where its buffer begins (-1: it has none); COUNT; K; ROOM; THETA as
-              float64; CUT, of the objects that score THETA those first seen by then are known; MARKS; one spare
+              float64; CUT, of the objects that score THETA those first seen by then are known; two spare
+    marks     uint8, a query: which of `short`, `retuned` and `changed` it is in
     members   int32, and
     scores    float64: buffers, in no order
     heads     int64, an object: where the list of its queries begins << 32 | size class << 24 | how many there are; 0 for none
@@ -24,6 +25,10 @@ __all__ = [
     "COUNT",
     "CUT",
     "FREE",
+    "IS_CHANGED",
+    "IS_RETUNED",
+    "IS_SHORT",
+    "LENGTH",
     "LIST_CLASSES",
     "RETUNED",
     "ROOM",
@@ -34,19 +39,22 @@ __all__ = [
     "K",
     "best_of",
     "enter",
+    "freed",
     "install",
     "leave",
     "listed",
     "needed",
+    "ranked",
     "relink",
 ]
 
-START, COUNT, K, ROOM, THETA, CUT, MARKS = range(7)
+START, COUNT, K, ROOM, THETA, CUT = range(6)
 TOP, SHORT, RETUNED, CHANGED, FREE = range(5)
 LIST_CLASSES = 56
-_IS_SHORT, _IS_RETUNED, _IS_CHANGED = 1, 2, 4
-_LENGTH, _CLASS_BITS = 0xFFFFFF, 24
-_AHEAD = 8
+IS_SHORT, IS_RETUNED, IS_CHANGED = np.uint8(1), np.uint8(2), np.uint8(4)
+LENGTH, _CLASS_BITS = 0xFFFFFF, 24
+_AHEAD, _LOT = 8, 16
+_OBJECT = 0xFFFFFFFF
 
 
 @kernel
@@ -75,92 +83,166 @@ def _block(kind: int, pool: Any, state: Any) -> int:
 
 
 @kernel
-def _mark(slot: int, mark: int, at: int, rows: Any, queue: Any, state: Any) -> None:
+def _mark(slot: int, mark: Any, at: int, marks: Any, queue: Any, state: Any) -> None:
     """Note a query in a queue, once."""
-    if rows[slot, MARKS] & mark == 0:
-        rows[slot, MARKS] |= mark
+    if marks[slot] & mark == 0:
+        marks[slot] |= mark
         queue[state[at]] = slot
         state[at] += 1
 
 
 @kernel
-def leave(
-    objects: Any, rows: Any, thetas: Any, members: Any, scores: Any, heads: Any, pool: Any,
-    short: Any, changed: Any, state: Any, places: Any,
-) -> None:  # fmt: skip
-    """Take objects out of all buffers; note which fall short of k. `places` has room for the longest list."""
+def _place_of(object_: Any, members: Any) -> int:
+    """Return where a buffer has an object, -1 for nowhere; without a branch, so that eight are compared at once."""
+    at, wanted = np.int32(-1), np.int32(object_)
+    for p in range(members.shape[0]):
+        at = max(at, np.int32(p) if members[p] == wanted else np.int32(-1))
+    return int(at)
+
+
+@kernel
+def freed(objects: Any, heads: Any, pool: Any, state: Any, ends: Any, shift: int, pairs: Any) -> None:
+    """Write who has which object (query above, object below), by ranges of queries, and take the lists of objects back.
+
+    There is room for all. `ends` has a place for each range of 1 << shift queries, and one more.
+    """
+    ends[:] = 0
     for i in range(objects.shape[0]):
-        if i + 1 < objects.shape[0]:
-            ahead = heads[objects[i + 1]]
-            for j in range(ahead >> 32, (ahead >> 32) + (ahead & _LENGTH)):
-                prefetch(rows, 8 * np.int64(pool[j]))
         head = heads[objects[i]]
-        count, kind, start = head & _LENGTH, (head >> _CLASS_BITS) & 63, head >> 32
+        for j in range(head >> 32, (head >> 32) + (head & LENGTH)):
+            ends[(pool[j] >> shift) + 1] += 1
+    for b in range(1, ends.shape[0]):
+        ends[b] += ends[b - 1]
+    for i in range(objects.shape[0]):
+        head = heads[objects[i]]
+        count, kind, start = head & LENGTH, (head >> _CLASS_BITS) & 63, head >> 32
         if count == 0:
             continue
         for j in range(start, start + count):
-            if j + _AHEAD < start + count:
-                line = pool[j + _AHEAD]
-                for p in range(rows[line, START], rows[line, START] + rows[line, COUNT], 16):
-                    prefetch(members, p)
-            slot = pool[j]
-            first, held = rows[slot, START], rows[slot, COUNT]
-            places[j - start] = -1
-            for p in range(first, first + held):
-                if members[p] == objects[i]:
-                    places[j - start] = p
-                    prefetch(scores, p)
-                    prefetch(scores, first + held - 1)
-                    break
-        for j in range(start, start + count):
-            p, slot = places[j - start], pool[j]
-            if p < 0:
-                continue
-            held = rows[slot, COUNT]
-            last = rows[slot, START] + held - 1
-            members[p], scores[p] = members[last], scores[last]
-            rows[slot, COUNT] = held - 1
-            _mark(slot, _IS_CHANGED, CHANGED, rows, changed, state)
-            if held <= rows[slot, K] and thetas[slot, THETA] > -np.inf:
-                _mark(slot, _IS_SHORT, SHORT, rows, short, state)
+            b = pool[j] >> shift
+            pairs[ends[b]] = (np.int64(pool[j]) << 32) | objects[i]
+            ends[b] += 1
         pool[start] = state[FREE + kind]
         state[FREE + kind] = start
         heads[objects[i]] = 0
 
 
 @kernel
-def _better(score: float, seen: int, other: float, other_seen: int) -> bool:
-    return score > other or (score == other and seen < other_seen)
+def leave(
+    pairs: Any, rows: Any, thetas: Any, members: Any, scores: Any, marks: Any, short: Any, changed: Any, state: Any
+) -> None:
+    """Take objects out of buffers that may have them; note which fall short of k.
+
+    In lots, so that what they need is under way together. Two pairs of a lot may be of one buffer: then the place of the second
+    is looked up again.
+    """
+    places, total = np.empty(_LOT, np.int64), pairs.shape[0]
+    for begin in range(0, total, _LOT):
+        end = min(begin + _LOT, total)
+        for i in range(end + _LOT, min(end + 2 * _LOT, total)):
+            prefetch(rows, 8 * (pairs[i] >> 32))
+        for i in range(end, min(end + _LOT, total)):
+            first = rows[pairs[i] >> 32, START]
+            for p in range(first, first + rows[pairs[i] >> 32, COUNT], 16):
+                prefetch(members, p)
+        for i in range(begin, end):
+            slot = pairs[i] >> 32
+            first, held = rows[slot, START], rows[slot, COUNT]
+            place = _place_of(pairs[i] & _OBJECT, members[first : first + held])
+            places[i - begin] = first + place if place >= 0 else -1
+            if place >= 0:
+                prefetch(scores, first + place)
+                prefetch(scores, first + held - 1)
+        for i in range(begin, end):
+            p, slot = places[i - begin], pairs[i] >> 32
+            if p < 0:
+                continue
+            first, held = rows[slot, START], rows[slot, COUNT]
+            if p >= first + held or members[p] != pairs[i] & _OBJECT:
+                p = first + _place_of(pairs[i] & _OBJECT, members[first : first + held])
+            last = first + held - 1
+            members[p], scores[p] = members[last], scores[last]
+            rows[slot, COUNT] = held - 1
+            _mark(slot, IS_CHANGED, CHANGED, marks, changed, state)
+            if held <= rows[slot, K] and thetas[slot, THETA] > -np.inf:
+                _mark(slot, IS_SHORT, SHORT, marks, short, state)
 
 
 @kernel
-def _trim(slot: int, keep: int, rows: Any, thetas: Any, members: Any, scores: Any, first_seen: Any) -> None:
-    """Keep the best of a buffer, by quickselect; the worst that is kept is the threshold."""
-    start = rows[slot, START]
-    low, high, nth = start, start + rows[slot, COUNT] - 1, start + keep - 1
+def _parted(low: int, high: int, members: Any, scores: Any, first_seen: Any) -> Any:
+    """Part entries from `low` to `high` around one of them, better ones first; return where both parts end."""
+    pivot, seen = scores[(low + high) >> 1], first_seen[members[(low + high) >> 1]]
+    i, j = low, high
+    while i <= j:
+        while scores[i] > pivot or (scores[i] == pivot and first_seen[members[i]] < seen):
+            i += 1
+        while scores[j] < pivot or (scores[j] == pivot and first_seen[members[j]] > seen):
+            j -= 1
+        if i <= j:
+            scores[i], scores[j] = scores[j], scores[i]
+            members[i], members[j] = members[j], members[i]
+            i += 1
+            j -= 1
+    return i, j
+
+
+@kernel
+def _select(low: int, high: int, nth: int, members: Any, scores: Any, first_seen: Any) -> None:
+    """Bring the best of some entries to the front, up to the nth (quickselect)."""
     while low < high:
-        middle = (low + high) >> 1
-        pivot, pivot_seen = scores[middle], first_seen[members[middle]]
-        i, j = low, high
-        while i <= j:
-            while _better(scores[i], first_seen[members[i]], pivot, pivot_seen):
-                i += 1
-            while _better(pivot, pivot_seen, scores[j], first_seen[members[j]]):
-                j -= 1
-            if i <= j:
-                scores[i], scores[j] = scores[j], scores[i]
-                members[i], members[j] = members[j], members[i]
-                i += 1
-                j -= 1
+        i, j = _parted(low, high, members, scores, first_seen)
         if nth <= j:
             high = j
         elif nth >= i:
             low = i
         else:
             break
+
+
+@kernel
+def _trim(slot: int, keep: int, rows: Any, thetas: Any, members: Any, scores: Any, first_seen: Any) -> None:
+    """Keep the best of a buffer; the worst that is kept is the threshold."""
+    start = rows[slot, START]
+    nth = start + keep - 1
+    _select(start, start + rows[slot, COUNT] - 1, nth, members, scores, first_seen)
     rows[slot, COUNT] = keep
     thetas[slot, THETA] = scores[nth]
     rows[slot, CUT] = first_seen[members[nth]]
+
+
+@kernel
+def ranked(
+    slots: Any, rows: Any, members: Any, scores: Any, first_seen: Any, off: Any, out_members: Any, out_scores: Any
+) -> None:
+    """Write the best k of each buffer, best first, to where its row begins."""
+    listed, values, ends = np.empty(1024, np.int32), np.empty(1024), np.empty((64, 2), np.int64)
+    for i in range(slots.shape[0]):
+        if i + _AHEAD < slots.shape[0]:
+            ahead = slots[i + _AHEAD]
+            for p in range(rows[ahead, START], rows[ahead, START] + rows[ahead, COUNT], 8):
+                prefetch(scores, p)
+                prefetch(members, p)
+        first, held, wanted = rows[slots[i], START], rows[slots[i], COUNT], off[i + 1] - off[i]
+        if held > listed.shape[0]:
+            listed, values = np.empty(2 * held, np.int32), np.empty(2 * held)
+        for p in range(held):
+            listed[p], values[p] = members[first + p], scores[first + p]
+        if wanted < held:
+            _select(0, held - 1, wanted - 1, listed, values, first_seen)
+        # Quicksort, the larger part later: so few ends are open at a time.
+        top, ends[0, 0], ends[0, 1] = 1, 0, wanted - 1
+        while top > 0:
+            top -= 1
+            low, high = ends[top, 0], ends[top, 1]
+            if high <= low:
+                continue
+            after, before = _parted(low, high, listed, values, first_seen)
+            smaller = before - low < high - after
+            ends[top, 0], ends[top, 1] = (after, high) if smaller else (low, before)
+            ends[top + 1, 0], ends[top + 1, 1] = (low, before) if smaller else (after, high)
+            top += 2
+        for p in range(wanted):
+            out_members[off[i] + p], out_scores[off[i] + p] = listed[p], values[p]
 
 
 @kernel
@@ -194,7 +276,7 @@ def needed(objects: Any, taken: Any, tally: Any, pool: Any) -> int:
 @kernel
 def enter(
     objects: Any, slots: Any, score: Any, reserve: Any, first_seen: Any, rows: Any, thetas: Any, members: Any, scores: Any,
-    retuned: Any, changed: Any, state: Any, taken: Any,
+    marks: Any, retuned: Any, changed: Any, state: Any, taken: Any,
 ) -> None:  # fmt: skip
     """Put objects into buffers; one that is full keeps its best, `reserve` of its slack beyond k."""
     for i in range(objects.shape[0]):
@@ -214,11 +296,11 @@ def enter(
         place = rows[slot, START] + rows[slot, COUNT]
         members[place], scores[place] = o, score[i]
         rows[slot, COUNT] += 1
-        _mark(slot, _IS_CHANGED, CHANGED, rows, changed, state)
+        _mark(slot, IS_CHANGED, CHANGED, marks, changed, state)
         if rows[slot, COUNT] == rows[slot, ROOM]:
             keep = rows[slot, K] + int(reserve * (rows[slot, ROOM] - rows[slot, K]))
             _trim(slot, keep, rows, thetas, members, scores, first_seen)
-            _mark(slot, _IS_RETUNED, RETUNED, rows, retuned, state)
+            _mark(slot, IS_RETUNED, RETUNED, marks, retuned, state)
 
 
 @kernel
@@ -233,22 +315,27 @@ def listed(objects: Any, slots: Any, taken: Any, tally: Any, heads: Any, pool: A
             heads[o] = (_block(kind, pool, state) << 32) | (kind << _CLASS_BITS)
             tally[o] = 0
         head = heads[o]
-        pool[(head >> 32) + (head & _LENGTH)] = slots[i]
+        pool[(head >> 32) + (head & LENGTH)] = slots[i]
         heads[o] = head + 1
 
 
 @kernel
 def install(
     first: int, slots: Any, off: Any, found: Any, value: Any, whole: Any, first_seen: Any, rows: Any, thetas: Any,
-    members: Any, scores: Any, heads: Any, pool: Any, retuned: Any, changed: Any, state: Any,
+    members: Any, scores: Any, marks: Any, heads: Any, pool: Any, retuned: Any, changed: Any, state: Any,
 ) -> int:  # fmt: skip
     """Add what was found to buffers, and set their thresholds; return how many there was room for in the pool."""
     for i in range(first, slots.shape[0]):
         slot = slots[i]
+        if i + 1 < slots.shape[0]:
+            for p in range(off[i + 1], off[i + 2]):
+                prefetch(heads, found[p])
         room = 0
         for p in range(off[i], off[i + 1]):
             head = heads[found[p]]
-            if head == 0 or head & _LENGTH == _size((head >> _CLASS_BITS) & 63):
+            for j in range(head >> 32, (head >> 32) + (head & LENGTH) + 1, 16):
+                prefetch(pool, j)
+            if head == 0 or head & LENGTH == _size((head >> _CLASS_BITS) & 63):
                 room += _size(((head >> _CLASS_BITS) & 63) + 1)
         if state[TOP] + room > pool.shape[0]:
             return i
@@ -262,9 +349,8 @@ def install(
                 worst, cut = value[p], first_seen[found[p]]
             _link(found[p], slot, heads, pool, state)
         thetas[slot, THETA], rows[slot, CUT] = (-np.inf, 0) if whole[i] else (worst, cut)
-        rows[slot, MARKS] &= ~_IS_SHORT
-        _mark(slot, _IS_RETUNED, RETUNED, rows, retuned, state)
-        _mark(slot, _IS_CHANGED, CHANGED, rows, changed, state)
+        _mark(slot, IS_RETUNED, RETUNED, marks, retuned, state)
+        _mark(slot, IS_CHANGED, CHANGED, marks, changed, state)
     return int(slots.shape[0])
 
 
@@ -272,7 +358,7 @@ def install(
 def _link(o: int, slot: int, heads: Any, pool: Any, state: Any) -> None:
     """Put a query into the list of an object, once."""
     head = heads[o]
-    count, kind, start = head & _LENGTH, (head >> _CLASS_BITS) & 63, head >> 32
+    count, kind, start = head & LENGTH, (head >> _CLASS_BITS) & 63, head >> 32
     for j in range(start, start + count):
         if pool[j] == slot:
             return
@@ -312,6 +398,6 @@ def relink(rows: Any, count: int, members: Any, tally: Any, heads: Any, pool: An
         if rows[slot, START] >= 0:
             for p in range(rows[slot, START], rows[slot, START] + rows[slot, COUNT]):
                 head = heads[members[p]]
-                pool[(head >> 32) + (head & _LENGTH)] = slot
+                pool[(head >> 32) + (head & LENGTH)] = slot
                 heads[members[p]] = head + 1
     return True

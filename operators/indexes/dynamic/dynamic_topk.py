@@ -72,7 +72,8 @@ class DynamicTopk:
         self.refiller.refill()
         slots = self.refiller.retuned()
         self.queries.retune(slots, self.refiller.theta[slots])
-        return np.sort(self.queries.numbers_of(self.refiller.changed()))
+        numbers = self.queries.numbers_of(self.refiller.changed())
+        return numbers if np.all(numbers[1:] > numbers[:-1]) else np.sort(numbers)
 
     def lists(self, numbers: Ints) -> tuple[Ints, Slots, Floats]:
         """Return the lists of queries that are open as ragged rows: offsets, objects and scores, best first."""

@@ -216,6 +216,11 @@ class GridRefiller:
         if self._cell_lists is not None:
             found = self._top_up(self._cell_lists, due, asked, plane)
         self._fill(np.setdiff1d(due, found), asked, plane)
+        self._filled(due, found, asked, plane)
+
+    def _filled(self, due: Slots, found: Slots, asked: Asked, plane: Plane) -> None:
+        """Set the thresholds of lists that have what there is, and make their cell lists, unless they come from these."""
+        lists = self._lists
         full = lists.columns.length[due] == lists.columns.room[due]
         lists.tune(due[full])
         lists.know_all(due[~full])
@@ -224,6 +229,20 @@ class GridRefiller:
             remade = np.union1d(np.setdiff1d(due[full], found), self._cell_lists.missing(due[full])).astype(np.int32)
             self._cell_lists.make(remade, lists, asked, plane, self._grid.cells(), self._scratch)
         self.examined = int(self._scratch.tally.sum())
+
+    def adopt(self, slots: Slots, off: Ints, objects: Slots, score: Floats) -> None:
+        """Begin lists, which are open and were never filled, with their objects, best first, in ragged rows.
+
+        A row has as many as its list has room for, or all that share a keyword. The paper begins like this too: "there already
+        exist some objects and queries, as well as the top-k results" (Section III-B).
+        """
+        self._fresh.difference_update(slots.tolist())
+        self._lists.begin(slots, off, objects, score)
+        self._filled(slots, slots[:0], self._asked(), self._plane())
+
+    def rooms(self, slots: Slots) -> Slots:
+        """Return how many objects lists have room for."""
+        return np.asarray(self._lists.columns.room[slots])
 
     def _maintain(self, cell_lists: CellLists, batch: Batch, asked: Asked, plane: Plane) -> None:
         """Keep cell lists right: for states that ended and began, and for objects that had to make room."""

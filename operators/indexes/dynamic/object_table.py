@@ -6,6 +6,7 @@ times in a batch has its last state only.
 """
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -95,8 +96,13 @@ class ObjectTable:
         return np.sort(np.fromiter(self._slot_of.values(), np.int32, len(self)))
 
     def ids(self, slots: Slots) -> Ids:
-        """Return the identifiers of objects."""
-        return Ids.of(self._names[slots].tolist())
+        """Return the identifiers of objects; where there are many, each object's is looked up once."""
+        if len(slots) < self.top:
+            return Ids.of(self._names[slots].tolist())
+        named = np.zeros(self.top, np.bool_)
+        named[slots] = True
+        place = np.cumsum(named) - 1
+        return Ids.of(self._names[np.flatnonzero(named)].tolist()).take(place[slots])
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -105,6 +111,14 @@ class ObjectTable:
 
         Deleting what is not there does nothing. An object that is deleted and comes again has a new place in the order.
         """
+        slots = np.fromiter(map(self._slot_of.get, objects.ids.to_list(), repeat(-1)), np.int32, len(objects))
+        if np.all(objects.op == OP_UPSERT) and np.all(slots >= 0):  # all go on: the last state of each counts
+            arriving, ends = np.unique(slots[::-1], return_index=True)
+            return Changes(arriving, arriving[:0], arriving, len(slots) - 1 - ends, self.first_seen[arriving])
+        return self._compare_each(objects)
+
+    def _compare_each(self, objects: ObjectBatch) -> Changes:
+        """Compare record by record, where objects come or go."""
         last: dict[
             int | str, tuple[int, int]
         ] = {}  # the row of the last state, -1 for none, and when it was seen first

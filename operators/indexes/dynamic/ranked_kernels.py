@@ -17,7 +17,7 @@ from operators.indexes.dynamic.block_lists import CLASS, LENGTH, START, add_to, 
 from operators.indexes.topk.buffer_blocks import give_block
 from streams.kernel import kernel
 
-__all__ = ["CHANGED", "RETUNED", "TOUCHED", "Lists", "append", "clear", "enter", "leave"]
+__all__ = ["CHANGED", "RETUNED", "TOUCHED", "Lists", "append", "append_all", "clear", "enter", "leave"]
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -116,6 +116,27 @@ def append(
         lists.length[slot] += 1
         pool = add_to(np.int64(found[i]), slot, backs, pool, free, blocks)
     lists.flags[slot] |= CHANGED | RETUNED
+    return pool
+
+
+@kernel
+def append_all(
+    slots: Slots,
+    off: Ints,
+    found: Slots,
+    scores: Floats,
+    lists: Lists,
+    backs: Ints,
+    pool: Slots,
+    free: Ints,
+    blocks: Ints,
+) -> Slots:
+    """Put objects, in ragged rows, into lists that are empty; return the pool."""
+    for i in range(slots.shape[0]):
+        row = slice(off[i], off[i + 1])
+        pool = append(
+            np.int64(slots[i]), found[row], scores[row], off[i + 1] - off[i], lists, backs, pool, free, blocks
+        )
     return pool
 
 

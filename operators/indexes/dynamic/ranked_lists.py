@@ -107,6 +107,12 @@ class RankedLists:
         )  # fmt: skip
         return ousted[:count]
 
+    def begin(self, slots: Slots, off: Ints, objects: Slots, score: Floats) -> None:
+        """Give lists that are empty their objects, best first, in ragged rows."""
+        self.pool = kernels.append_all(
+            slots, off, objects, score, self._columns, self.backs, self.pool, self.free, self.blocks
+        )
+
     def settle(self) -> Slots:
         """Raise the thresholds of lists that are full; return those that have run short."""
         lists = self._columns

@@ -7,16 +7,17 @@ can have in common from there on is S, the sum of idf^2 over the keyword and tho
 
 The cells of a keyword are looked at ring by ring, from the query outwards. As soon as enough are found, the worst of them is
 what others must come up to: cells that cannot, by their distance and their largest 1 / |o|, are passed over, and a keyword is
-done with the first ring that cannot.
+done with the first ring that cannot. Cells, then their objects, then scores go in lots, so that many misses overlap.
 """
 
 from typing import Any
 
 import numpy as np
 
+from operators.indexes.core.prefetch import prefetch
 from streams.kernel import kernel
 
-__all__ = ["search"]
+__all__ = ["likeness", "search"]
 
 _BASE, _LEVEL, _HELD = range(3)
 _SLOT = 3
@@ -25,7 +26,10 @@ _X, _Y, _NORM = range(3)
 _COUNT, _FIRST, _INLINE = 6, 7, 9
 #: What float32 may lose of a place or a weight.
 _EPS = 4e-6
+_EARTH_RADIUS_M = 6_371_008.8
 _UP = 1.000001
+#: Cells and objects of a lot.
+_CELLS, _OBJECTS = 32, 64
 
 
 @kernel
@@ -65,29 +69,75 @@ def _rise(scores: Any, seen: Any, objects: Any, i: int) -> None:
 
 
 @kernel
-def _score(
-    o: int, through: int, alpha: float, x: float, y: float, max_distance: float, weights: Any, position: Any,
-    lines: Any, parts: Any, long: Any, idf: Any,
-) -> float:  # fmt: skip
-    """Return the score of an object as `streams.scoring` has it, or -inf if it is met through an earlier keyword too."""
+def _likeness(o: int, through: int, weights: Any, position: Any, lines: Any, parts: Any, long: Any, idf: Any) -> float:
+    """Return the cosine of an object as `streams.scoring` has it, or -1 if it is met through an earlier keyword too."""
     count, norm, total = parts[o, _COUNT], lines[o, _NORM], 0.0
     for i in range(count):
         word = parts[o, _FIRST + i] if count <= _INLINE else long[parts[o, _FIRST] + i]
         place = position[word]
         if place > 0:
             if place <= through:
-                return -np.inf
+                return -1.0
             total += (idf[word] / norm) * weights[place - 1]
-    dx, dy = lines[o, _X] - x, lines[o, _Y] - y
-    return float(alpha * (1.0 - np.sqrt(dx * dx + dy * dy) / max_distance) + (1.0 - alpha) * total)
+    return total
+
+
+@kernel
+def _apart(x: float, y: float, at_x: float, at_y: float, globe: bool) -> float:
+    """Return a distance: that of the definition in the plane, and on the globe that but for its last bits."""
+    if not globe:
+        dx, dy = x - at_x, y - at_y
+        return float(np.sqrt(dx * dx + dy * dy))
+    lat, at_lat = np.radians(y), np.radians(at_y)
+    half_dlat, half_dlon = np.sin((lat - at_lat) * 0.5), np.sin(np.radians(x - at_x) * 0.5)
+    h = half_dlat * half_dlat + np.cos(lat) * np.cos(at_lat) * (half_dlon * half_dlon)
+    return float(2.0 * _EARTH_RADIUS_M * np.arcsin(np.sqrt(min(h, 1.0))))
+
+
+@kernel
+def _prepare(
+    begin: int, stop: int, norm: float, words: Any, grids: Any, idf: Any, order: Any, weights: Any, position: Any
+) -> int:
+    """Put the words of a query that objects have in order, rare first, and note their places; return how many there are."""
+    count = 0
+    for j in range(begin, stop):
+        word = words[j]
+        if word < 0 or grids[word, _HELD] == 0:
+            continue
+        i = count
+        while i > 0 and grids[order[i - 1], _HELD] > grids[word, _HELD]:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = word
+        count += 1
+    for i in range(count):
+        position[order[i]] = i + 1
+        weights[i] = idf[order[i]] / norm
+    return count
+
+
+@kernel
+def likeness(
+    norms: Any, off: Any, words: Any, lines: Any, parts: Any, long: Any, idf: Any, grids: Any, position: Any, out_off: Any,
+    objects: Any, out: Any,
+) -> None:  # fmt: skip
+    """Write the cosines of queries and the objects that were found for them."""
+    for q in range(norms.shape[0]):
+        begin, stop = off[q], off[q + 1]
+        order, weights = np.empty(stop - begin, np.int32), np.empty(stop - begin)
+        count = _prepare(begin, stop, norms[q], words, grids, idf, order, weights, position)
+        for p in range(out_off[q], out_off[q + 1]):
+            out[p] = _likeness(objects[p], 0, weights, position, lines, parts, long, idf)
+        for i in range(count):
+            position[order[i]] = 0
 
 
 @kernel
 def search(
     first: int, floors: Any, places: Any, spots: Any, alphas: Any, norms: Any, off: Any, words: Any, limits: Any,
     limits_seen: Any, wanted: Any, lines: Any, parts: Any, long: Any, idf: Any, first_seen: Any, grids: Any, heads: Any,
-    peaks: Any, records: Any, slots: Any, position: Any, max_distance: float, diagonal: float, out_off: Any, scores: Any,
-    seen: Any, objects: Any, whole: Any, tally: Any,
+    peaks: Any, records: Any, slots: Any, position: Any, max_distance: float, diagonal: float, globe: bool, out_off: Any,
+    scores: Any, seen: Any, objects: Any, whole: Any, tally: Any,
 ) -> int:  # fmt: skip
     """Write the best objects of queries, in no order, from the first on; return how many queries there was room for.
 
@@ -97,6 +147,7 @@ def search(
     """
     order = np.empty(64, np.int32)
     order_weights = np.empty(64)
+    lot, waiting = np.empty(_CELLS, np.int64), np.empty(_OBJECTS, np.int32)
     end = out_off[first]
     for q in range(first, places.shape[0]):
         if end + wanted[q] > scores.shape[0]:
@@ -104,23 +155,9 @@ def search(
         begin, stop = off[q], off[q + 1]
         if stop - begin > order.shape[0]:
             order, order_weights = np.empty(stop - begin, np.int32), np.empty(stop - begin)
-        count = 0
-        for j in range(begin, stop):  # rare first
-            word = words[j]
-            if word < 0 or grids[word, _HELD] == 0:
-                continue
-            i = count
-            while i > 0 and grids[order[i - 1], _HELD] > grids[word, _HELD]:
-                order[i] = order[i - 1]
-                i -= 1
-            order[i] = word
-            count += 1
-        total = 0.0
+        count, total = _prepare(begin, stop, norms[q], words, grids, idf, order, order_weights, position), 0.0
         for i in range(count):
-            word = order[i]
-            position[word] = i + 1
-            order_weights[i] = idf[word] / norms[q]
-            total += idf[word] * idf[word]
+            total += idf[order[i]] * idf[order[i]]
         mine, mine_seen, mine_objects = (
             scores[end : end + wanted[q]], seen[end : end + wanted[q]], objects[end : end + wanted[q]],
         )  # fmt: skip
@@ -132,7 +169,8 @@ def search(
                 found = _through(
                     i, order[i], floor, rest * _UP, alpha, norms[q], x, y, spots[q, 0], spots[q, 1], limits[q],
                     limits_seen[q], order_weights, found, mine, mine_seen, mine_objects, lines, parts, long, idf,
-                    first_seen, grids, heads, peaks, records, slots, position, max_distance, diagonal, tally,
+                    first_seen, grids, heads, peaks, records, slots, position, max_distance, diagonal, globe, lot, waiting,
+                    tally,
                 )  # fmt: skip
                 rest -= idf[order[i]] * idf[order[i]]
             if found == wanted[q] or floor == -np.inf:
@@ -151,7 +189,7 @@ def _through(
     through: int, word: int, floor: float, rest: float, alpha: float, norm: float, x: float, y: float, spot_x: float,
     spot_y: float, limit: float, limit_seen: int, weights: Any, found: int, scores: Any, seen: Any, objects: Any, lines: Any,
     parts: Any, long: Any, idf: Any, first_seen: Any, grids: Any, heads: Any, peaks: Any, records: Any, slots: Any,
-    position: Any, max_distance: float, diagonal: float, tally: Any,
+    position: Any, max_distance: float, diagonal: float, globe: bool, lot: Any, waiting: Any, tally: Any,
 ) -> int:  # fmt: skip
     """Look at the objects of one keyword; return how many are found by then."""
     base, side = grids[word, _BASE], 1 << grids[word, _LEVEL]
@@ -163,7 +201,7 @@ def _through(
     )
     text, most, near = (1.0 - alpha) / norm, np.sqrt(rest) * _UP, alpha / diagonal
     best = text * min(rest / idf[word] * _UP, most)
-    wanted = scores.shape[0]
+    wanted, chosen = scores.shape[0], 0
     for ring in range(side):
         least = scores[0] if found == wanted else floor
         slack = alpha + _EPS - least
@@ -174,6 +212,9 @@ def _through(
         low_y, high_y = row - ring, row + ring
         if low_y < 0 and high_y >= side and column - ring < 0 and column + ring >= side:
             break
+        for cx in range(max(column - ring - 1, 0), min(column + ring + 1, side - 1) + 1, 16):
+            prefetch(peaks, base + max(low_y - 1, 0) * side + cx)
+            prefetch(peaks, base + min(high_y + 1, side - 1) * side + cx)
         for cy in range(max(low_y, 0), min(high_y, side - 1) + 1):
             step = 1 if cy in (low_y, high_y) else max(2 * ring, 1)
             for cx in range(column - ring, column + ring + 1, step):
@@ -184,31 +225,92 @@ def _through(
                 tally[0] += 1
                 if peak == 0.0:
                     continue
-                least = scores[0] if found == wanted else floor
-                gap = text * min(rest * peak * _UP, most) + alpha + _EPS - least
+                gap = text * min(rest * peak * _UP, most) + slack
                 dx = max(0.0, max(cx * width - spot_x, spot_x - (cx + 1) * width))
                 dy = max(0.0, max(cy * width - spot_y, spot_y - (cy + 1) * width))
                 if gap < 0.0 or (dx * dx + dy * dy) * near * near > gap * gap:
                     continue
-                head = heads[cell]
-                start, length = head >> 32, head & _LENGTH
-                tally[0] += length
-                for p in range(start, start + length):
-                    least = scores[0] if found == wanted else floor
-                    gap = text * min(rest * records[p, 2] * _UP, most) + alpha + _EPS - least
-                    dx, dy = records[p, 0] - spot_x, records[p, 1] - spot_y
-                    if gap < 0.0 or (dx * dx + dy * dy) * near * near > gap * gap:
-                        continue
-                    o = slots[p, _SLOT]
-                    score = _score(o, through, alpha, x, y, max_distance, weights, position, lines, parts, long, idf)
-                    since = first_seen[o]
-                    if score < floor or score == -np.inf or not _worse(score, since, limit, limit_seen):
-                        continue
-                    if found < wanted:
-                        scores[found], seen[found], objects[found] = score, since, o
-                        _rise(scores, seen, objects, found)
-                        found += 1
-                    elif _worse(scores[0], seen[0], score, since):
-                        scores[0], seen[0], objects[0] = score, since, o
-                        _sift(scores, seen, objects, found)
+                prefetch(heads, cell)
+                lot[chosen] = cell
+                chosen += 1
+                if chosen == _CELLS:
+                    found = _in_cells(
+                        chosen, through, floor, rest, alpha, text, most, near, x, y, spot_x, spot_y, limit, limit_seen,
+                        weights, found, scores, seen, objects, lines, parts, long, idf, first_seen, heads, records, slots,
+                        position, max_distance, globe, lot, waiting, tally,
+                    )  # fmt: skip
+                    chosen = 0
+        if chosen > 0:
+            found = _in_cells(
+                chosen, through, floor, rest, alpha, text, most, near, x, y, spot_x, spot_y, limit, limit_seen, weights, found,
+                scores, seen, objects, lines, parts, long, idf, first_seen, heads, records, slots, position, max_distance,
+                globe, lot, waiting, tally,
+            )  # fmt: skip
+            chosen = 0
+    return found
+
+
+@kernel
+def _in_cells(
+    chosen: int, through: int, floor: float, rest: float, alpha: float, text: float, most: float, near: float, x: float,
+    y: float, spot_x: float, spot_y: float, limit: float, limit_seen: int, weights: Any, found: int, scores: Any, seen: Any,
+    objects: Any, lines: Any, parts: Any, long: Any, idf: Any, first_seen: Any, heads: Any, records: Any, slots: Any,
+    position: Any, max_distance: float, globe: bool, lot: Any, waiting: Any, tally: Any,
+) -> int:  # fmt: skip
+    """Look at the objects of a lot of cells; return how many are found by then."""
+    for c in range(chosen):
+        lot[c] = heads[lot[c]]
+        for p in range(lot[c] >> 32, (lot[c] >> 32) + (lot[c] & _LENGTH), 4):
+            prefetch(records, 4 * p)
+    count = 0
+    for c in range(chosen):
+        start, length = lot[c] >> 32, lot[c] & _LENGTH
+        tally[0] += length
+        least = scores[0] if found == scores.shape[0] else floor
+        for p in range(start, start + length):
+            gap = text * min(rest * records[p, 2] * _UP, most) + alpha + _EPS - least
+            dx, dy = records[p, 0] - spot_x, records[p, 1] - spot_y
+            if gap < 0.0 or (dx * dx + dy * dy) * near * near > gap * gap:
+                continue
+            o = slots[p, _SLOT]
+            prefetch(lines, 8 * np.int64(o))
+            prefetch(first_seen, o)
+            waiting[count] = o
+            count += 1
+            if count == _OBJECTS:
+                found = _scored(
+                    count, through, floor, alpha, x, y, limit, limit_seen, weights, found, scores, seen, objects, lines,
+                    parts, long, idf, first_seen, position, max_distance, globe, waiting,
+                )  # fmt: skip
+                count = 0
+                least = scores[0] if found == scores.shape[0] else floor
+    return int(_scored(
+        count, through, floor, alpha, x, y, limit, limit_seen, weights, found, scores, seen, objects, lines, parts, long, idf,
+        first_seen, position, max_distance, globe, waiting,
+    ))  # fmt: skip
+
+
+@kernel
+def _scored(
+    count: int, through: int, floor: float, alpha: float, x: float, y: float, limit: float, limit_seen: int, weights: Any,
+    found: int, scores: Any, seen: Any, objects: Any, lines: Any, parts: Any, long: Any, idf: Any, first_seen: Any,
+    position: Any, max_distance: float, globe: bool, waiting: Any,
+) -> int:  # fmt: skip
+    """Keep the best of a lot of objects; return how many are found by then."""
+    for i in range(count):
+        o = waiting[i]
+        alike = _likeness(o, through, weights, position, lines, parts, long, idf)
+        if alike < 0.0:
+            continue
+        far = _apart(lines[o, _X], lines[o, _Y], x, y, globe)
+        score, since = alpha * (1.0 - far / max_distance) + (1.0 - alpha) * alike, first_seen[o]
+        if score < floor or not _worse(score, since, limit, limit_seen):
+            continue
+        if found < scores.shape[0]:
+            scores[found], seen[found], objects[found] = score, since, o
+            _rise(scores, seen, objects, found)
+            found += 1
+        elif _worse(scores[0], seen[0], score, since):
+            scores[0], seen[0], objects[0] = score, since, o
+            _sift(scores, seen, objects, found)
     return found

@@ -38,7 +38,7 @@ REFILLERS: Mapping[str, Callable[..., Refiller]] = {
 }
 
 #: Those, of either kind, that reckon in the plane: they cannot be used where distances are on the globe.
-PLANE_ONLY: frozenset[str] = frozenset({"buffers", "gpcl", "gcl", "kmax"})
+PLANE_ONLY: frozenset[str] = frozenset({"gpcl", "gcl", "kmax"})
 
 
 def make_refiller(name: str, objects: ObjectTable, queries: ScoredSubscriptions, **options: Any) -> Refiller:

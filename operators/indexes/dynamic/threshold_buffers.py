@@ -6,9 +6,10 @@ its threshold rises; one that has fewer than k is filled from the keyword grids,
 is searched for. Buffers are in no order, so that entering is a write and leaving a look through one of them; lists are put in
 order when they are asked for.
 
-Costs: 12 bytes an entry of a buffer, 4 an entry of a list with a fifth of room to spare, 64 bytes a query.
+Costs: 12 bytes an entry of a buffer, 4 an entry of a list with a fifth of room to spare, 77 bytes a query.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,20 @@ from operators.indexes.dynamic import buffer_rows as kernels
 from operators.indexes.dynamic.dynamic_index import Floats, Slots
 from operators.indexes.dynamic.keyword_grids import KeywordGrids
 from operators.indexes.dynamic.object_table import ObjectTable
-from operators.indexes.dynamic.refill_search import search
+from operators.indexes.dynamic.refill_search import likeness, search
 from operators.indexes.topk.frame import frame_of
+from operators.indexes.topk.globe_answers import GLOBE_ERROR
 from operators.indexes.topk.scored_table import ALPHA, NORM
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
 from streams.columns import Ints
+from streams.geometry import EARTH_RADIUS_M, distance
 
 __all__ = ["ThresholdBuffers"]
 
+#: Buffers that objects leave are sorted into so many ranges.
+RANGES = 2048
+#: A queue has many where it has one in so many of all queries.
+MANY = 32
 #: Objects that a search may write before its buffers are filled, beyond those of one query.
 FOUND_TOGETHER = 1 << 20
 
@@ -49,6 +56,7 @@ class ThresholdBuffers:
         self._objects, self._queries = objects, queries
         self._slack, self._least_slack, self._reserve = slack, least_slack, reserve
         self._frame = frame_of(queries.table.space, queries.table.metric)
+        self._globe = queries.table.metric != "euclidean"
         self._grids = KeywordGrids(objects, self._frame)
         self._rows: Ints = np.zeros((0, 8), np.int64)
         self._members: Slots = np.empty(0, np.int32)
@@ -60,6 +68,9 @@ class ThresholdBuffers:
         self._pool: Slots = np.empty(0, np.int32)
         self._state: Ints = np.zeros(kernels.FREE + kernels.LIST_CLASSES, np.int64)
         self._state[kernels.FREE :] = -1
+        self._pairs: Ints = np.empty(0, np.int64)
+        self._ends: Ints = np.empty(RANGES + 2, np.int64)
+        self._marks: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._queues: tuple[Slots, Slots, Slots] = (self._tally, self._tally, self._tally)
         self._position: Slots = np.zeros(0, np.int32)
         self._work: Ints = np.zeros(1, np.int64)
@@ -84,7 +95,7 @@ class ThresholdBuffers:
     @property
     def query_bytes(self) -> int:
         """Bytes of buffers and lists, without the keyword grids of the objects."""
-        rows = (64 + 12) * self._queries.table.roster.top
+        rows = (64 + 13) * self._queries.table.roster.top
         return int(rows + 12 * self._top + 4 * self._state[kernels.TOP])
 
     # --- queries -----------------------------------------------------------------------------------------------------
@@ -97,6 +108,8 @@ class ThresholdBuffers:
             self._rows = _lines(2 * top + 16, self._rows)
             self._rows[had:, kernels.START] = -1
             self.theta[had:] = np.inf
+            self._marks = grown(self._marks, len(self._rows))
+            self._marks[had:] = 0
             self._queues = tuple(grown(queue, len(self._rows)) for queue in self._queues)  # type: ignore[assignment]
         rows = self._rows
         room = k + np.maximum(np.ceil(self._slack * k), self._least_slack).astype(np.int64)
@@ -127,7 +140,7 @@ class ThresholdBuffers:
 
     def _drop_from_queues(self, slots: Slots) -> None:
         state = self._state
-        self._rows[slots, 6] = 0
+        self._marks[slots] = 0
         for at, queue in zip((kernels.SHORT, kernels.RETUNED, kernels.CHANGED), self._queues, strict=True):
             held = queue[: state[at]]
             kept = held[~np.isin(held, slots)] if state[at] else held
@@ -138,16 +151,19 @@ class ThresholdBuffers:
 
     @property
     def _buffers(self) -> tuple[Any, ...]:
-        return self._rows, self._rows.view(np.float64), self._members, self._scores
+        return self._rows, self._rows.view(np.float64), self._members, self._scores, self._marks
 
     def leave(self, objects: Slots) -> None:
         """Take objects out of buffers and grids."""
         if not len(objects):
             return
         short, _, changed = self._queues
-        longest = int((self._heads[objects] & 0xFFFFFF).max())
-        places = np.empty(longest, np.int64)
-        kernels.leave(objects, *(*self._buffers, self._heads, self._pool, short, changed, self._state, places))
+        total = int((self._heads[objects] & kernels.LENGTH).sum())
+        if total > len(self._pairs):
+            self._pairs = np.empty(total * 5 // 4, np.int64)
+        pairs, shift = self._pairs[:total], (len(self._rows) // RANGES).bit_length()
+        kernels.freed(objects, self._heads, self._pool, self._state, self._ends, shift, pairs)
+        kernels.leave(pairs, *(*self._buffers, short, changed, self._state))
         self._grids.discard(objects)
 
     def arrive(self, objects: Slots) -> None:
@@ -184,7 +200,7 @@ class ThresholdBuffers:
         wanting = short[: state[kernels.SHORT]]
         rows = self._rows
         still = wanting[rows[wanting, kernels.COUNT] < rows[wanting, kernels.K]]
-        rows[wanting, 6] &= ~1
+        self._marks[wanting] &= ~kernels.IS_SHORT
         state[kernels.SHORT] = 0
         due = np.concatenate([still, self._opened])
         self._opened = self._opened[:0]
@@ -192,34 +208,102 @@ class ThresholdBuffers:
             self._fill(due)
 
     def _fill(self, slots: Slots) -> None:
-        table, rows, objects = self._queries.table, self._rows, self._objects
+        rows = self._rows
         slots = slots[np.argsort(self._curve(slots))]
-        off, own = table.words_of(slots)
-        words = objects.words.find(table.words.raw[own])
-        lines = table.lines[slots]
-        places = np.ascontiguousarray(lines[:, :2])
-        spots = self._frame.spots(places[:, 0], places[:, 1])
-        k, slack = rows[slots, kernels.K], rows[slots, kernels.ROOM] - rows[slots, kernels.K]
-        wanted = k + (self._reserve * slack).astype(np.int64) - rows[slots, kernels.COUNT]
+        self.searches += len(slots)
+        if self._globe:
+            self._fill_on_globe(slots)
+            return
+        wanted = self._wanted(slots)
+        limits = self._floors(slots, wanted), self.theta[slots], rows[slots, kernels.CUT]
+        for lot, ends, found, scores, whole in self._found(slots, wanted, *limits):
+            self._install(slots[lot], ends, found, scores, whole)
+
+    def _wanted(self, slots: Slots) -> Ints:
+        """Return how many objects buffers are short of."""
+        rows = self._rows[slots]
+        slack = rows[:, kernels.ROOM] - rows[:, kernels.K]
+        return np.asarray(rows[:, kernels.K] + (self._reserve * slack).astype(np.int64) - rows[:, kernels.COUNT])
+
+    def _words_of(self, slots: Slots) -> tuple[Slots, Slots]:
+        """Return the words of queries as the objects have them, -1 where none has one."""
+        off, own = self._queries.table.words_of(slots)
+        return off, self._objects.words.find(self._queries.table.words.raw[own])
+
+    def _found(
+        self, slots: Slots, wanted: Ints, floors: Floats, limits: Floats, cuts: Ints
+    ) -> Iterator[tuple[slice, Ints, Slots, Floats, NDArray[np.bool_]]]:
+        """Yield what was found for some queries after the others: which, offsets, objects, scores, and if these are all."""
+        table, objects, grids = self._queries.table, self._objects, self._grids
         if objects.words.top > len(self._position):
             self._position = np.zeros(2 * objects.words.top, np.int32)
+        places = np.ascontiguousarray(table.lines[slots, :2])
+        alpha, norm = table.lines[slots, ALPHA], table.lines[slots, NORM]
+        columns = (floors, places, self._frame.spots(places[:, 0], places[:, 1]), alpha, norm, *self._words_of(slots),
+                   limits, cuts, wanted)  # fmt: skip
         room = min(int(wanted.sum()), FOUND_TOGETHER + int(wanted.max()))
         scores, seen, found = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int32)
-        ends, whole = np.zeros(len(slots) + 1, np.int64), np.empty(len(slots), np.bool_)
-        grids, done = self._grids, 0
-        alpha, norm = (np.ascontiguousarray(lines[:, column]) for column in (ALPHA, NORM))
-        columns = (self._floors(slots, wanted), places, spots, alpha, norm, off, words, self.theta[slots],
-                   rows[slots, kernels.CUT], wanted)  # fmt: skip
+        ends, whole, done = np.zeros(len(slots) + 1, np.int64), np.empty(len(slots), np.bool_), 0
         while done < len(slots):
             ends[done] = 0
             stop = search(
                 done, *columns, objects.lines, objects.parts, objects.long, objects.idf, objects.first_seen, grids.words,
                 grids.heads, grids.peaks, grids.records, grids.records.view(np.int32), self._position,
-                table.max_distance, self._frame.diagonal, ends, scores, seen, found, whole, self._work,
+                table.max_distance, self._frame.diagonal, self._globe, ends, scores, seen, found, whole, self._work,
             )  # fmt: skip
-            self._install(slots[done:stop], ends[done : stop + 1], found, scores, whole[done:stop])
+            end = ends[stop]
+            yield slice(done, stop), ends[done : stop + 1], found[:end], scores[:end], whole[done:stop]
             done = stop
-        self.searches += len(slots)
+
+    def _fill_on_globe(self, slots: Slots) -> None:
+        """Fill buffers from scratch, where a kernel knows scores but for their last bits.
+
+        What it finds has all that scores more than the worst of it, by more than both may be wrong. If these are fewer than k,
+        because others score much the same, more are searched for.
+        """
+        self._rows[slots, kernels.COUNT] = 0
+        more = 8
+        while len(slots):
+            wanted, anything = self._wanted(slots), np.full(len(slots), np.inf)
+            again = []
+            for lot, ends, found, scores, whole in self._found(
+                slots, wanted + more, -anything, anything, np.zeros(len(slots), np.int64)
+            ):
+                enough = self._install_sure(slots[lot], wanted[lot], ends, found, scores, whole)
+                again.append(slots[lot][~enough])
+            slots, more = np.concatenate(again), 4 * more
+
+    def _install_sure(
+        self, slots: Slots, wanted: Ints, ends: Ints, found: Slots, scores: Floats, whole: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Fill buffers with what is certain of what a kernel has found; tell for which of them that is enough."""
+        row, count = np.repeat(np.arange(len(slots)), np.diff(ends)), len(slots)
+        exact, seen = self._exact(slots, ends, found, row), self._objects.first_seen[found]
+        worst = np.full(count, np.inf)
+        np.minimum.at(worst, row, scores)
+        far = self._queries.table.max_distance
+        sure = exact > np.where(whole, -np.inf, worst + 2 * GLOBE_ERROR * max(1.0, EARTH_RADIUS_M / far))[row]
+        certain = np.bincount(row[sure], minlength=count)
+        enough: NDArray[np.bool_] = whole | (certain >= self._rows[slots, kernels.K])
+        order = np.lexsort((seen, -exact, row))
+        order = order[(sure & enough[row])[order]]
+        rank = np.arange(len(order)) - np.searchsorted(row[order], row[order])
+        order = order[rank < wanted[row[order]]]
+        off = np.concatenate([[0], np.cumsum(np.bincount(row[order], minlength=count)[enough])])
+        self._install(slots[enough], off, found[order], exact[order], (whole & (certain <= wanted))[enough])
+        return enough
+
+    def _exact(self, slots: Slots, ends: Ints, found: Slots, row: Ints) -> Floats:
+        """Return the scores of objects that were found, by the definition."""
+        table, objects = self._queries.table, self._objects
+        alike = np.empty(len(found))
+        likeness(
+            table.lines[slots, NORM], *self._words_of(slots), objects.lines, objects.parts, objects.long, objects.idf,
+            self._grids.words, self._position, ends, found, alike,
+        )  # fmt: skip
+        at, lines = objects.lines[found], table.lines[slots][row]
+        far = distance(at[:, 0], at[:, 1], lines[:, 0], lines[:, 1], table.metric)
+        return lines[:, ALPHA] * (1.0 - far / table.max_distance) + (1.0 - lines[:, ALPHA]) * alike
 
     def _floors(self, slots: Slots, wanted: Ints) -> Floats:
         """Guess what so many more will score at least: down from the best of a buffer, scores get no sparser as a rule."""
@@ -252,29 +336,31 @@ class ThresholdBuffers:
 
     def retuned(self) -> Slots:
         """Return whose threshold may have changed."""
-        return self._taken(kernels.RETUNED, self._queues[1], 2)
+        return self._taken(kernels.RETUNED, self._queues[1], kernels.IS_RETUNED)
 
     def changed(self) -> Slots:
-        """Return whose buffer has changed."""
-        return self._taken(kernels.CHANGED, self._queues[2], 4)
+        """Return whose buffer has changed, ascending."""
+        return self._taken(kernels.CHANGED, self._queues[2], kernels.IS_CHANGED)
 
-    def _taken(self, at: int, queue: Slots, mark: int) -> Slots:
-        slots = queue[: self._state[at]].copy()
-        self._rows[slots, 6] &= ~mark
+    def _taken(self, at: int, queue: Slots, mark: np.uint8) -> Slots:
+        """Return a queue in order, and empty it; where it has many, their marks tell who is in it, and the order."""
+        count, marks = int(self._state[at]), self._marks[: self._queries.table.roster.top]
         self._state[at] = 0
+        if MANY * count > len(marks):
+            slots = np.flatnonzero((marks & mark) != 0).astype(np.int32)
+            marks &= ~mark
+        else:
+            slots = np.sort(queue[:count])
+            marks[slots] &= ~mark
         return slots
 
     def lists(self, slots: Slots) -> tuple[Ints, Slots, Floats]:
         """Return the k best of buffers, in order."""
-        rows = self._rows[slots]
-        count = rows[:, kernels.COUNT]
-        off = np.concatenate([[0], np.cumsum(count)])
-        place = np.repeat(rows[:, kernels.START] - off[:-1], count) + np.arange(off[-1])
-        members, scores, row = self._members[place], self._scores[place], np.repeat(np.arange(len(slots)), count)
-        order = np.lexsort((self._objects.first_seen[members], -scores, row))
-        order = order[np.arange(len(order)) - off[row] < rows[row, kernels.K]]
-        kept = np.minimum(count, rows[:, kernels.K])
-        return np.concatenate([[0], np.cumsum(kept)]), members[order], scores[order]
+        rows = self._rows
+        off = np.concatenate([[0], np.cumsum(np.minimum(rows[slots, kernels.COUNT], rows[slots, kernels.K]))])
+        members, scores = np.empty(off[-1], np.int32), np.empty(off[-1])
+        kernels.ranked(slots, rows, self._members, self._scores, self._objects.first_seen, off, members, scores)
+        return off, members, scores
 
     def renumber(self, old: Slots) -> None:
         """Move the rows of queries, and make the lists of objects anew."""
@@ -282,6 +368,9 @@ class ThresholdBuffers:
         rows[len(old) :, kernels.START] = -1
         rows.view(np.float64)[len(old) :, kernels.THETA] = np.inf
         self._rows = rows
+        marks = np.zeros_like(self._marks)
+        marks[: len(old)] = self._marks[old]
+        self._marks = marks
         place = np.full(int(old.max(initial=-1)) + 1, -1, np.int32)
         place[old] = np.arange(len(old), dtype=np.int32)
         for at, queue in zip((kernels.SHORT, kernels.RETUNED, kernels.CHANGED), self._queues, strict=True):

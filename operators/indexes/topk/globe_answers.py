@@ -13,7 +13,7 @@ from operators.indexes.topk.brute_messages import best_first, wanted
 from operators.indexes.topk.topk_index import Answers, Requests
 from streams.geometry import EARTH_RADIUS_M, distance
 
-__all__ = ["near_requests", "scored_answers"]
+__all__ = ["GLOBE_ERROR", "near_requests", "scored_answers"]
 
 Floats = NDArray[np.float64]
 
