@@ -28,6 +28,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.dynamic",
         "the k best among objects that move and change: ours sustained, next to the paper's methods, updates/s, bytes",
     ),
+    "fences": ("benchmarks.fences", "who enters and leaves 100,000 regions: KAG next to brute force, updates/s"),
     "ingest": ("benchmarks.ingest", "CSV, JSONL and Parquet files to columnar batches, objects/s"),
     "knn-index": (
         "benchmarks.knn_index",

@@ -118,5 +118,5 @@ def registrations(number: Ints, shape: Floats, kw_off: NDArray[np.int32], kw: In
         end=np.full(count, FOREVER), type=np.full(count, TYPE_RANGE, np.uint8), continuous=np.ones(count, np.bool_),
         match_any=np.zeros(count, np.bool_), region=np.full(count, REGION_RECT, np.uint8), shape=shape,
         k=np.zeros(count, np.int32), alpha=np.zeros(count), window=np.full(count, NO_WINDOW, np.int64),
-        slide=np.zeros(count, np.int64), kw_off=kw_off, kw=kw, ids=Ids("int", number),
+        slide=np.zeros(count, np.int64), detect=np.zeros(count, np.uint8), kw_off=kw_off, kw=kw, ids=Ids("int", number),
     )  # fmt: skip

@@ -1,10 +1,10 @@
 """Draw a city of couriers who move and change what they offer, and of kitchens that want the best of them nearby.
 
-    python examples/make_couriers.py COURIERS.jsonl.gz KITCHENS.jsonl.gz
+    python examples/make_couriers.py COURIERS.jsonl.gz KITCHENS.jsonl.gz ZONES.jsonl.gz
 
 A city of 12 by 12 kilometres with streets every 200 metres. A courier rides to one place after the other; on arrival it may
-change what it carries, end its shift, or come back from a break. The shipped `data/couriers.jsonl.gz` and
-`data/kitchens.jsonl.gz` were made by this script.
+change what it carries, end its shift, or come back from a break. Zones are fences: they want to know who rides in and out. The
+shipped `data/couriers.jsonl.gz`, `data/kitchens.jsonl.gz` and `data/zones.jsonl.gz` were made by this script.
 """
 
 import gzip
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 SIDE, STREET = 12.0, 0.2
-COURIERS, KITCHENS, ROUNDS = 240, 300, 40
+COURIERS, KITCHENS, ZONES, ROUNDS = 240, 300, 200, 40
 ROUND_MS = 15_000
 VEHICLES = ["bicycle", "scooter", "cargo-bike", "van"]
 OFFERS = ["hot", "cold", "frozen", "pizza", "sushi", "soup", "cake", "drinks", "flowers", "parcel", "express", "night"]
@@ -112,9 +112,37 @@ def kitchens(rng: random.Random) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: int(line["ts"]))
 
 
+def zones(rng: random.Random) -> list[dict[str, Any]]:
+    """Return fences: for everybody or for some loads, from the start or later, for good, for a while, or until replaced."""
+    lines: list[dict[str, Any]] = []
+    for n in range(ZONES):
+        x, y = somewhere(rng)
+        reach = round(rng.uniform(0.3, 1.5), 2)
+        line: dict[str, Any] = {
+            "op": "register",
+            "id": f"zone-{n}",
+            "ts": 0 if rng.random() < 0.7 else rng.randrange(ROUNDS * ROUND_MS),
+            "type": "range",
+            "region": {"circle": [x, y, reach]} if n % 2 else {"rect": [x - reach, y - reach, x + reach, y + reach]},
+            "keywords": rng.sample(OFFERS, rng.choice([0, 0, 1, 2])),
+            "match": rng.choice(["any", "any", "all"]),
+        }
+        if rng.random() < 0.6:
+            line["detect"] = rng.choice([["enter"], ["exit"], ["enter", "exit", "inside"]])
+        if rng.random() < 0.2:
+            line["ttl"] = rng.randrange(ROUND_MS, ROUNDS * ROUND_MS)
+        elif rng.random() < 0.2:
+            moved = rng.randrange(line["ts"] + 1, ROUNDS * ROUND_MS + 1)
+            lines += [{"op": "unregister", "id": line["id"], "ts": moved}]
+            lines += [{**line, "ts": moved, "region": {"circle": [y, x, reach]}}]
+        lines.append(line)
+    return sorted(lines, key=lambda line: (int(line["ts"]), line["op"] == "register"))
+
+
 def main(outputs: list[str]) -> None:
-    """Write both files."""
-    for path, lines in zip(outputs, (couriers(random.Random(1)), kitchens(random.Random(2))), strict=True):
+    """Write all files."""
+    drawn = (couriers(random.Random(1)), kitchens(random.Random(2)), zones(random.Random(3)))
+    for path, lines in zip(outputs, drawn, strict=True):
         text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
         Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))
 

@@ -13,6 +13,7 @@ OPERATORS: dict[str, str] = {
     "terms-evaluator": "operators.evaluation.terms_evaluator:TermsEvaluator",
     "topk-evaluator": "operators.evaluation.topk_evaluator:TopkEvaluator",
     "dynamic-evaluator": "operators.evaluation.dynamic_evaluator:DynamicEvaluator",
+    "fence-evaluator": "operators.evaluation.fence_evaluator:FenceEvaluator",
     "scored-evaluator": "operators.evaluation.scored_evaluator:ScoredEvaluator",
     "message-store": "operators.refilling.message_store:MessageStore",
     "topk-aggregator": "operators.refilling.aggregator:TopkAggregator",

@@ -19,6 +19,10 @@ from streams.residual_columns import RESIDUALS, fill_residuals, no_floats, no_in
 from streams.row_columns import RowColumns
 
 __all__ = [
+    "DETECTS",
+    "DETECT_ENTER",
+    "DETECT_EXIT",
+    "DETECT_INSIDE",
     "FOREVER",
     "NO_WINDOW",
     "OP_DELETE",
@@ -32,6 +36,8 @@ __all__ = [
     "TYPE_TOPK",
     "AnswerBatch",
     "Batch",
+    "CrossingBatch",
+    "EventBatch",
     "HitBatch",
     "MatchBatch",
     "ObjectBatch",
@@ -54,6 +60,10 @@ OP_REGISTER, OP_UNREGISTER = 0, 1
 #: Query types, by place in `QUERY_TYPES`.
 TYPE_RANGE, TYPE_KNN, TYPE_TOPK, TYPE_TERMS = 0, 1, 2, 3
 QUERY_TYPES = ("range", "knn", "topk", "terms")
+
+#: What a fence may report of an object, in words and as bits of `QueryBatch.detect`: the word at place i is bit 1 << i.
+DETECTS = ("enter", "exit", "inside")
+DETECT_ENTER, DETECT_EXIT, DETECT_INSIDE = 1, 2, 4
 
 #: The end of a query that has none, and the window of one that looks at everything so far.
 FOREVER = np.iinfo(np.int64).max
@@ -91,9 +101,9 @@ class QueryBatch(RowColumns):
     carries the number of the registration that it ends in `target` (a registration has its own number there), so
     nothing downstream looks up identifiers. `end` is exclusive: ts + ttl or `FOREVER` for a registration, the
     operation's own time for an unregistration. Regions are as `streams.geometry` says; `knn` and `topk` have their
-    place in the first two numbers of `shape`. `window` is `NO_WINDOW` and `slide` 0 where the query has none. `none` are the
-    keywords that objects must not have, and the columns of rings those of polygons, as `streams.polygon_kernels` says; both may
-    be left out where no query of the batch has any.
+    place in the first two numbers of `shape`. `window` is `NO_WINDOW` and `slide` 0 where the query has none. `detect` has the
+    bits of what a fence reports; 0: the query is none. `none` are the keywords that objects must not have, and the columns of
+    rings those of polygons, as `streams.polygon_kernels` says; both may be left out where no query of the batch has any.
     """
 
     RAGGED = (("kw_off", ("kw",)), *RESIDUALS)
@@ -112,6 +122,7 @@ class QueryBatch(RowColumns):
     alpha: Floats
     window: Ints
     slide: Ints
+    detect: Bytes
     kw_off: Offsets
     kw: Ints
     ids: Ids
@@ -137,7 +148,7 @@ class QueryBatch(RowColumns):
         i8, f8, u1, b1 = np.empty(0, np.int64), np.empty(0), np.empty(0, np.uint8), np.empty(0, np.bool_)
         return cls(
             number=i8, target=i8, op=u1, ts=i8, end=i8, type=u1, continuous=b1, match_any=b1, region=u1,
-            shape=np.empty((0, 4)), k=np.empty(0, np.int32), alpha=f8, window=i8, slide=i8,
+            shape=np.empty((0, 4)), k=np.empty(0, np.int32), alpha=f8, window=i8, slide=i8, detect=u1,
             kw_off=np.zeros(1, np.int32), kw=i8, ids=Ids("int", i8),
         )  # fmt: skip
 
@@ -169,6 +180,30 @@ class HitBatch(RowColumns):
         """Return a batch of no matches."""
         ints = np.empty(0, np.int64)
         return cls(ints, ints, Ids("int", ints), np.zeros(1, np.int32), ints)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrossingBatch(RowColumns):
+    """What fences report, on its way to a sink: one row an event, `detect` is a place in `DETECTS`.
+
+    `seq` is the place of the record that caused it. Where a query begins or ends at `ts`, before all records of that time, it
+    is `BEGINS` or `ENDS`: sorted by (ts, seq), what an identifier reports makes sense from line to line.
+    """
+
+    ENDS, BEGINS = -2, -1
+
+    number: Ints
+    seq: Ints
+    ts: Ints
+    ids: Ids
+    detect: Bytes
+
+    @classmethod
+    @cache
+    def empty(cls) -> "CrossingBatch":
+        """Return a batch of no events."""
+        ints = np.empty(0, np.int64)
+        return cls(ints, ints, ints, Ids("int", ints), np.empty(0, np.uint8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,6 +264,23 @@ class MatchBatch(RowColumns):
         """Return a batch of no matches."""
         ints = np.empty(0, np.int64)
         return cls(Ids("int", ints), ints, Ids("int", ints))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventBatch(RowColumns):
+    """Results of fences as users see them: one row an event, `detect` is a place in `DETECTS`."""
+
+    query: Ids
+    ts: Ints
+    object: Ids
+    detect: Bytes
+
+    @classmethod
+    @cache
+    def empty(cls) -> "EventBatch":
+        """Return a batch of no events."""
+        ints = np.empty(0, np.int64)
+        return cls(Ids("int", ints), ints, Ids("int", ints), np.empty(0, np.uint8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -330,7 +382,18 @@ class TupleBatch:
         return cls(parts[0].fields, tuple(_joined(list(same)) for same in columns))
 
 
-Batch = ObjectBatch | QueryBatch | HitBatch | RankedBatch | MatchBatch | AnswerBatch | RejectBatch | TupleBatch
+Batch = (
+    ObjectBatch
+    | QueryBatch
+    | HitBatch
+    | CrossingBatch
+    | RankedBatch
+    | MatchBatch
+    | EventBatch
+    | AnswerBatch
+    | RejectBatch
+    | TupleBatch
+)
 
 
 def batch_fields(cls: type[RowColumns]) -> tuple[str, ...]:

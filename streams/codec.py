@@ -27,6 +27,8 @@ import pyarrow.compute as pc
 from streams.batches import (
     AnswerBatch,
     Batch,
+    CrossingBatch,
+    EventBatch,
     HitBatch,
     MatchBatch,
     ObjectBatch,
@@ -40,11 +42,22 @@ from streams.errors import CodecError
 
 __all__ = ["VERSION", "Buffers", "decode", "encode", "size_of", "unpack_plain"]
 
-VERSION = 4
+VERSION = 5
 
 #: The types of batch that may cross the wire, by name.
 WIRE_TYPES: Mapping[str, type[Any]] = {
-    cls.__name__: cls for cls in (ObjectBatch, QueryBatch, HitBatch, RankedBatch, MatchBatch, AnswerBatch, RejectBatch)
+    cls.__name__: cls
+    for cls in (
+        ObjectBatch,
+        QueryBatch,
+        HitBatch,
+        CrossingBatch,
+        RankedBatch,
+        MatchBatch,
+        EventBatch,
+        AnswerBatch,
+        RejectBatch,
+    )
 }
 _RAGGED = {
     name: {column for off, values in cls.RAGGED for column in (off, *values)} for name, cls in WIRE_TYPES.items()

@@ -59,6 +59,15 @@ class Ids:
         items: list[str] = self.values.to_pylist()
         return items if self.kind == "json" else [json.dumps(v, ensure_ascii=False) for v in items]
 
+    def codes(self) -> tuple[Ints, "Ids"]:
+        """Return a small number for each identifier, the same for the same, and the identifiers by these numbers."""
+        if self.kind == "int":
+            distinct, codes = np.unique(self.values, return_inverse=True)
+            return codes.astype(np.int64), Ids("int", distinct)
+        encoded = self.values.dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes, Ids(self.kind, encoded.dictionary)
+
     def take(self, rows: NDArray[np.integer]) -> "Ids":
         """Return the identifiers of these rows."""
         if self.kind == "int":

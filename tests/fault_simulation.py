@@ -16,6 +16,7 @@ from unittest import mock
 from adaptive_inputs import random_adaptive_topology, random_injections
 from crashes import saving_topology, written_at_once
 from dynamic_inputs import random_couriers_topology
+from fence_inputs import random_zones_topology
 from latest_queries import random_assigning_topology, random_latest_topology, wrong_lines
 from range_inputs import write_inputs, write_lines
 from sstd_inputs import random_sstd_topology
@@ -137,7 +138,7 @@ def shipped(name, folder, seed):
     declared = (CONF / name).read_text("utf-8")
     if "[topology.partitioner]" in declared:
         settings.append(f"topology.partitioner.side={rng.choice([16, 50])}")
-    if operators["evaluator"] == "dynamic-evaluator":
+    if operators["evaluator"] in ("dynamic-evaluator", "fence-evaluator"):
         settings.append("topology.space=[-180.0, -90.0, 180.0, 90.0]")
     elif kind == "topk":
         settings.append(f"topology.window.objects={rng.choice([1, 3, 8, 20, 1000])}")
@@ -166,6 +167,7 @@ TOPOLOGIES = {
     "questions": random_sstd_topology,
     "replicated": replicated,
     "terms": random_terms_topology,
+    "zones": random_zones_topology,
     **{
         path.stem: lambda folder, seed, name=path.name: shipped(name, folder, seed)
         for path in sorted(CONF.glob("*.toml"))
@@ -174,8 +176,8 @@ TOPOLOGIES = {
 
 #: Where evaluators have memory, the run goes back more often, and later: lists must have grown before it matters that they
 #: are on their way when it does.
-FAULTY_EPOCHS = {"couriers": 20, "feeds": 20, "latest": 20, "questions": 20, "terms": 20}
-MORE_KILLS = {"couriers": 2, "feeds": 2, "latest": 2, "questions": 2, "terms": 2}
+FAULTY_EPOCHS = {"couriers": 20, "feeds": 20, "latest": 20, "questions": 20, "terms": 20, "zones": 20}
+MORE_KILLS = {"couriers": 2, "feeds": 2, "latest": 2, "questions": 2, "terms": 2, "zones": 2}
 
 
 #: Those whose evaluators list the latest objects, and all whose results are lists.

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from naive import Naive, NaiveOnEarth
 from plain_records import object_batch, query_batch
 
+from streams.batches import DETECTS
 from streams.geometry import Rect, distance, max_distance
 from streams.oracle import Oracle
 from streams.vocabulary import Encoder, Vocabulary
@@ -78,6 +79,9 @@ def registrations(draw, name, ts, metric, types):
     """One registration of any type."""
     kind = draw(st.sampled_from(types))
     query = {"op": "register", "id": name, "ts": ts, "type": kind.removesuffix(" snapshot")}
+    if kind == "fence":
+        kind = query["type"] = "range"
+        query["detect"] = draw(st.lists(st.sampled_from(DETECTS), min_size=1, unique=True))
     if kind.endswith("snapshot"):
         query["continuous"] = False
     if kind != "range":

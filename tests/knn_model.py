@@ -75,8 +75,8 @@ def knn_batch(queries):
         type=np.full(count, TYPE_KNN, np.uint8), continuous=np.ones(count, np.bool_),
         match_any=np.array([q["match_any"] for q in queries], np.bool_), region=np.full(count, REGION_NONE, np.uint8),
         shape=shape, k=np.array([q["k"] for q in queries], np.int32), alpha=np.zeros(count),
-        window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64), kw_off=off, kw=kw,
-        ids=Ids("int", number), none_off=none_off, none=none,
+        window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64),
+        detect=np.zeros(count, np.uint8), kw_off=off, kw=kw, ids=Ids("int", number), none_off=none_off, none=none,
     )  # fmt: skip
 
 

@@ -41,6 +41,8 @@ class Naive:
     def lines_of(self, q):
         """Return the lines of one query."""
         kind, now = q["type"], q["ts"]
+        if "detect" in q:
+            return [line for line in self.crossings(q) if line["detect"] in q["detect"]]
         if kind == "range" and q.get("continuous", True):
             found = [o for o in self.upserts() if q["ts"] <= o["ts"] < q["end"] and self.fits(q, o)]
             return [{"query": q["id"], "ts": o["ts"], "object": o["id"]} for o in found]
@@ -93,6 +95,21 @@ class Naive:
             else:
                 alive[o["id"]] = {**o, "seq": alive.get(o["id"], o)["seq"]}
         return list(alive.values())
+
+    def crossings(self, q):
+        """Return all events of a fence, by looking at who is inside before and after everything that happens."""
+        lines, before = [], set()
+        steps = [(o["ts"], 1, o["seq"], o) for o in self.objects if o["ts"] < q["end"]]
+        steps += [(q["ts"], 0, 0, None)] + ([(q["end"], 0, 0, None)] if q["end"] <= self.last else [])
+        for ts, _, seq, o in sorted(steps, key=lambda step: step[:3]):
+            seen = [r for r in self.objects if (r["ts"] < ts if o is None else r["seq"] <= seq)]
+            alive = q["ts"] <= ts < q["end"]
+            now = {r["id"] for r in self.current(seen) if alive and self.fits(q, r)}
+            events = {"enter": now - before, "exit": before - now}
+            events["inside"] = {o["id"]} & now & before if o is not None else set()
+            lines += [{"query": q["id"], "ts": ts, "object": name, "detect": e} for e in events for name in events[e]]
+            before = now
+        return lines
 
     def upserts(self):
         """Return what is not a deletion."""

@@ -5,6 +5,7 @@ import pyarrow as pa
 from polygon_model import ring_columns, rings_of
 
 from streams.batches import (
+    DETECTS,
     FOREVER,
     NO_WINDOW,
     OP_DELETE,
@@ -73,6 +74,9 @@ def query_batch(operations, encoder=None):
         alpha=column("alpha", 0.0, np.float64),
         window=column("window", NO_WINDOW, np.int64),
         slide=column("slide", 0, np.int64),
+        detect=np.array(
+            [sum(1 << DETECTS.index(word) for word in op.get("detect", ())) for op in operations], np.uint8
+        ),
         kw_off=kw_off,
         kw=kw,
         ids=Ids.of([op["id"] for op in operations]),

@@ -25,6 +25,7 @@ class PlainQuery:
     alpha: float = 0.0
     window: int = NO_WINDOW
     slide: int = 0
+    detect: int = 0
     none: frozenset[int] = frozenset()
     polygons: tuple = ()
 
@@ -57,7 +58,8 @@ def query_batch(queries):
         shape=np.array([q.shape for q in queries], np.float64).reshape(count, 4),
         k=np.array([q.k for q in queries], np.int32), alpha=np.array([q.alpha for q in queries], np.float64),
         window=np.array([q.window for q in queries], np.int64), slide=np.array([q.slide for q in queries], np.int64),
-        kw_off=off, kw=kw, ids=Ids("int", number), **residual_columns(queries),
+        detect=np.array([q.detect for q in queries], np.uint8), kw_off=off, kw=kw, ids=Ids("int", number),
+        **residual_columns(queries),
     )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def topk_batch(queries):
         match_any=np.ones(count, np.bool_), region=np.full(count, REGION_NONE, np.uint8),
         shape=shape, k=np.array([q["k"] for q in queries], np.int32),
         alpha=np.array([q["alpha"] for q in queries], np.float64), window=np.full(count, NO_WINDOW, np.int64),
-        slide=np.zeros(count, np.int64), kw_off=off, kw=kw, ids=Ids("int", number),
+        slide=np.zeros(count, np.int64), detect=np.zeros(count, np.uint8), kw_off=off, kw=kw, ids=Ids("int", number),
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ Line = dict[str, Any]
 _COLUMNS = pa.schema(
     [
         ("query", pa.string()), ("ts", pa.int64()), ("rank", pa.int64()), ("object", pa.string()),
-        ("value", pa.float64()), ("term", pa.string()), ("count", pa.int64()),
+        ("detect", pa.string()), ("value", pa.float64()), ("term", pa.string()), ("count", pa.int64()),
     ]
 )  # fmt: skip
 
@@ -43,14 +43,14 @@ class Run:
     lines: Sequence[Line] = field(default_factory=list)
 
     def rows(self) -> Iterator[Line]:
-        """Yield results as flat rows: one for each match, and one for each place of a list, from rank 1 on.
+        """Yield results as flat rows: one for each match or event, and one for each place of a list, from rank 1 on.
 
         A list with nothing in it is a row without an object, so that no answer is lost.
         """
         for line in self.lines:
             head = {"query": line["query"], "ts": line["ts"]}
             if "object" in line:
-                yield {**head, "object": line["object"]}
+                yield {**head, **{name: line[name] for name in ("object", "detect") if name in line}}
             elif not (items := line.get("terms", line.get("objects"))):
                 yield head
             else:

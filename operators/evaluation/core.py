@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from operators.indexes import Cost, Load, Matches
 from partitioners.columns import Floats
-from streams.batches import ObjectBatch, QueryBatch, RankedBatch
+from streams.batches import CrossingBatch, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 
 __all__ = ["Clocked", "Core", "Found", "Growing", "Keeping", "ListCore"]
@@ -26,12 +26,12 @@ class Found:
     Attributes:
         matches: for queries whose results are matches: the pairs.
         changed: for queries whose results are lists: the numbers of those whose list has changed.
-        hits: for queries whose lists are kept elsewhere: what may enter them, a row a query.
+        hits: for queries whose lists are kept elsewhere: what may enter them, a row a query; for fences: the events.
     """
 
     matches: Matches | None = None
     changed: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    hits: RankedBatch | None = None
+    hits: RankedBatch | CrossingBatch | None = None
 
 
 class Core(Protocol):
@@ -125,12 +125,13 @@ class Core(Protocol):
 
 @runtime_checkable
 class Clocked(Protocol):
-    """What a core with lists may offer besides: its lists also change because time goes by, as those over a window do."""
+    """What a core may offer besides: its results also change because time goes by, as lists over a window do."""
 
     def settle(self, now: int, until: int | None) -> Found:
         """Let time go by, up to `now`: all objects up to it have been taken, and perhaps some later ones.
 
-        Asked once for every epoch in which a time has become complete, before lists are sent. All input before `until` is
+        Asked once for every epoch in which a time has become complete, before lists are sent; without lists, for every epoch
+        that has a watermark, with the last complete time. All input before `until` is
         complete, so the list of a query that ends by then is that of its last moment. A query that begins later than now has no
         list yet.
         """

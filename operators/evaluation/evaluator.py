@@ -123,6 +123,8 @@ class Evaluator(Bolt):
         objects = ObjectBatch.concat(inputs.batches("objects") or [ObjectBatch.empty()])
         if self._answers is None:
             self._take(objects, emit)
+            if self._clocked is not None and epoch.watermark is not None:
+                self._report(self._clocked.settle(epoch.watermark - 1, epoch.watermark), emit)
             self._expire(_NONE, epoch, emit)
         else:
             self._update_lists(self._answers, objects, epoch, emit)
@@ -133,7 +135,7 @@ class Evaluator(Bolt):
             self._give(self._handover, epoch, emit)
 
     def _apply(self, queries: QueryBatch) -> None:
-        if self._clocked is not None:
+        if self._clocked is not None and self._answers is not None:
             self._time.note(queries.ts)
         registers = queries.op == OP_REGISTER
         if len(new := queries.where(registers)):
@@ -181,14 +183,18 @@ class Evaluator(Bolt):
         found = self._core.take(objects)
         before, self._examined = self._examined, self._core.cost().candidates
         self._context.count("cost", self._examined - before)
-        if found.hits is not None and len(found.hits):
-            emit.batch(found.hits, self.answers_on)
+        self._report(found, emit)
         if found.matches is not None and len(found.matches):
             hits = self._speakers.hits(objects, found.matches)
             self._context.count("matches", len(hits.number))
             if len(hits):
                 emit.batch(hits, self.answers_on)
         return found
+
+    def _report(self, found: Found, emit: Emitter) -> None:
+        """Send what was found and is not to be looked at again."""
+        if found.hits is not None and len(found.hits):
+            emit.batch(found.hits, self.answers_on)
 
     def _ours(self, objects: ObjectBatch) -> ObjectBatch:
         """Return the objects that are kept here: of several evaluators that see one, the first keeps it."""
@@ -260,7 +266,8 @@ class Evaluator(Bolt):
             giver = np.repeat([arrival.task for arrival in given], [len(arrival.batch) for arrival in given])
             old, coming = self._routes(queries, giver)
             stale, awake = handover.arrive(queries, old, coming, self._core)
-            self._ended = union_of(self._ended, ended_on_their_way(self._core, queries.number, self._watermark))
+            if self._clocked is None or self._answers is not None:  # others name what has ended themselves
+                self._ended = union_of(self._ended, ended_on_their_way(self._core, queries.number, self._watermark))
             self._speakers.add_coming(queries, coming)
             if self._answers is not None:
                 self._answers.instants.add(awake, self._watermark)

@@ -12,7 +12,16 @@ import numpy as np
 
 from operators.operator import Epoch
 from operators.sinks.query_ids import QueryIds
-from streams.batches import FOREVER, AnswerBatch, HitBatch, MatchBatch, RankedBatch, TupleBatch
+from streams.batches import (
+    FOREVER,
+    AnswerBatch,
+    CrossingBatch,
+    EventBatch,
+    HitBatch,
+    MatchBatch,
+    RankedBatch,
+    TupleBatch,
+)
 from streams.columns import Ints
 from streams.errors import RunError
 
@@ -77,6 +86,8 @@ class Names:
         if isinstance(batch, HitBatch):
             rows = np.repeat(np.arange(len(batch)), np.diff(batch.off))
             return MatchBatch(self._of(batch.number), batch.ts[rows], batch.ids.take(rows))
+        if isinstance(batch, CrossingBatch):
+            return EventBatch(self._of(batch.number), batch.ts, batch.ids, batch.detect)
         if isinstance(batch, RankedBatch):
             return AnswerBatch(self._of(batch.number), batch.ts, batch.type, batch.off, batch.ids, batch.value)
         return batch

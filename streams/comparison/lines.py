@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from streams.batches import TYPE_RANGE
+from streams.batches import DETECTS, TYPE_RANGE
 from streams.columns import Ids
 from streams.comparison.answers import Answers
 from streams.comparison.differences import UNKNOWN, Comparison, Tally
@@ -61,7 +61,8 @@ class _Sorter:
         ranges, columns, ts_column = self._ranges, self._matches, self._oracle.objects.ts
         codes: dict[Any, int] = {name: code for code, name in enumerate(self._queries.names)}
         places: dict[Any, int] = {name: code for code, name in enumerate(self._objects.names)}
-        first, last = (int(ts_column[0]), int(ts_column[-1])) if len(ts_column) else (0, -1)
+        events: dict[Any, int] = {None: -1, **{word: place for place, word in enumerate(DETECTS)}}
+        first, last = (int(ts_column[0]), self._oracle.last_ts or 0) if len(ts_column) else (0, -1)
         for line in lines:
             if not isinstance(line, dict):
                 self._unexpected(line)
@@ -74,12 +75,15 @@ class _Sorter:
                 self._take_list(code, ts, line)
             else:
                 place = places.get(matched) if type(matched) in _ID_TYPES else None
-                if place is None or code not in ranges or not first <= ts <= last:
+                detect = line.get("detect")
+                event = events.get(detect) if detect is None or type(detect) is str else None
+                if place is None or event is None or code not in ranges or not first <= ts <= last:
                     self._unexpected(line)
                 else:
                     columns.query.append(code)
                     columns.ts.append(ts)
                     columns.object.append(place)
+                    columns.detect.append(event)
 
     def compare(self) -> None:
         """Compare what was taken with the oracle."""

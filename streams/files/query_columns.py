@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streams.batches import (
+    DETECTS,
     FOREVER,
     NO_WINDOW,
     OP_REGISTER,
@@ -92,7 +93,8 @@ def _batch(good: list[tuple[int, QueryRecord]], encoder: Encoder) -> QueryBatch:
         end=column("end", np.int64), type=column("type", np.uint8), continuous=column("continuous", np.bool_),
         match_any=column("match_any", np.bool_), region=column("region", np.uint8),
         shape=column("shape", np.float64).reshape(-1, 4), k=column("k", np.int32), alpha=column("alpha", np.float64),
-        window=column("window", np.int64), slide=column("slide", np.int64), kw_off=kw_off, kw=kw,
+        window=column("window", np.int64), slide=column("slide", np.int64), detect=column("detect", np.uint8),
+        kw_off=kw_off, kw=kw,
         ids=Ids.of([query.id for query in queries]), none_off=none_off, none=none,
         ring_off=np.cumsum([0] + [len(one.x) for one in rings]).astype(np.int32),
         ring_x=np.concatenate([np.empty(0), *(one.x for one in rings)]),
@@ -116,7 +118,8 @@ class _Columns:
             self._integers(name) for name in ("k", "ttl", "window", "slide")
         )
         self._alpha = lines.floats("alpha")
-        self._words = lines.words()
+        self._words = lines.texts("keywords")
+        self._detect, self._detect_fine = self._detects()
         self._at, self._at_size = lines.numbers("at", 2), lines.sizes("at")
         self._rect, self._rect_size = lines.numbers("rect", 4), lines.sizes("rect")
         self._circle, self._circle_size = lines.numbers("circle", 3), lines.sizes("circle")
@@ -129,12 +132,25 @@ class _Columns:
         self._fits = self._fits & fits
         return values
 
+    def _detects(self) -> tuple[Ints, Flags]:
+        """Return the bits of what each line wants detected, and where all of its words are known."""
+        if not self._given["detect"].any():
+            return np.zeros(len(self), np.int64), np.ones(len(self), np.bool_)
+        listed = self._lines.texts("detect")
+        row = pc.list_parent_indices(listed).to_numpy(zero_copy_only=False)
+        place = pc.index_in(listed.values, pa.array(DETECTS)).fill_null(len(DETECTS)).to_numpy(zero_copy_only=False)
+        bits = np.zeros(len(self), np.int64)
+        np.bitwise_or.at(bits, row, 1 << place.astype(np.int64))
+        return bits, np.asarray(~self._given["detect"] | ((bits > 0) & (bits < 1 << len(DETECTS))))
+
     def vouched(self) -> Flags:
         """Tell which rows are plainly valid operations."""
         given = self._given
         fine = self._fits & self._lines.named(self._rules.id_bytes) & self._ts_fine & (self._op >= 0)
         bare = ~np.logical_or.reduce([given[name] for name in FIELDS if name not in ("op", "id", "ts")])
+        fences = ~given["detect"] | ((self._type == TYPE_RANGE) & self._continuous & self._detect_fine)
         register = (self._type >= 0) & self._life_fine() & self._place_fine() & self._result_fine() & self._words_fine()
+        register &= fences
         return fine & np.where(self._op == OP_UNREGISTER, bare, register)
 
     def _life_fine(self) -> Flags:
@@ -197,7 +213,7 @@ class _Columns:
             region=np.where(rect, REGION_RECT, np.where(circle, REGION_CIRCLE, REGION_NONE)).astype(np.uint8),
             shape=shape, k=self._k[rows].astype(np.int32), alpha=np.where(given["alpha"], self._alpha, 0.0)[rows],
             window=np.where(given["window"], self._window, NO_WINDOW)[rows], slide=self._slide[rows],
-            kw_off=kw_off, kw=kw, ids=self._lines.ids(rows),
+            detect=self._detect[rows].astype(np.uint8), kw_off=kw_off, kw=kw, ids=self._lines.ids(rows),
         )  # fmt: skip
 
 

@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, QUERY_TYPES, QueryBatch, RejectBatch
+from streams.batches import (
+    DETECT_ENTER,
+    DETECT_EXIT,
+    FOREVER,
+    NO_WINDOW,
+    OP_REGISTER,
+    QUERY_TYPES,
+    TYPE_RANGE,
+    QueryBatch,
+    RejectBatch,
+)
 from streams.errors import DeclarationError
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
 from streams.files.objections import Objections
@@ -21,10 +31,15 @@ from streams.files.query_records import QueryRules
 from streams.geometry import Metric, Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["KINDS", "QueryChunk", "read_queries"]
+__all__ = ["FENCES", "KINDS", "QueryChunk", "read_queries"]
 
 #: The kinds of query by type and by whether they are continuous, as operators declare what they answer.
 KINDS = tuple((f"snapshot {name}", f"continuous {name}") for name in QUERY_TYPES)
+
+#: What an operator declares to answer that follows objects in and out of regions. Where nobody answers plain continuous range
+#: queries besides, those that do not say what to detect are fences too, and detect who enters and who exits.
+FENCES = "continuous range (detect)"
+_DETECTED = DETECT_ENTER | DETECT_EXIT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,19 +124,27 @@ class _Gate:
         self._kept_ms = FOREVER if kept_ms is None else kept_ms
         self._watermark = watermark
         self._answers = sorted(answers) if answers is not None else None
-        known = {kind for kinds in KINDS for kind in kinds}
+        known = {FENCES, *(kind for kinds in KINDS for kind in kinds)}
         if answers is not None and (unknown := sorted(set(answers) - known)):
             raise DeclarationError(f"'{unknown[0]}' is no kind of query; expected some of {', '.join(sorted(known))}")
         self._answered = np.array([[answers is None or kind in answers for kind in kinds] for kinds in KINDS])
+        self._fences = answers is None or FENCES in answers
+        self._only_fences = answers is not None and self._fences and not self._answered[TYPE_RANGE, 1]
 
     def admit(self, batch: QueryBatch, objections: Objections, first: int) -> QueryBatch:
         """Return the operations that are accepted, numbered from `first` on; note the others."""
         rows = batch.number
+        plain = (batch.op == OP_REGISTER) & (batch.type == TYPE_RANGE) & batch.continuous & (batch.detect == 0)
+        if self._only_fences and plain.any():
+            batch = replace(batch, detect=np.where(plain, _DETECTED, batch.detect).astype(np.uint8))
+        fence = batch.detect > 0
         answered = self._answered[batch.type, batch.continuous.astype(np.int64)] | (batch.op != OP_REGISTER)
+        answered = np.where(fence, self._fences, answered)
         for place in np.flatnonzero(~answered).tolist():
-            kind = KINDS[batch.type[place]][int(batch.continuous[place])]
+            kind = FENCES if fence[place] else KINDS[batch.type[place]][int(batch.continuous[place])]
+            remedy = "; it takes a fence-evaluator, and objects with dynamic = true" if fence[place] else ""
             objections.note_row(
-                int(rows[place]), f"{kind} queries are not answered here, only {', '.join(self._answers or ())}"
+                int(rows[place]), f"{kind} queries are not answered here, only {', '.join(self._answers or ())}{remedy}"
             )
         reached = self._reached(batch, objections)
         batch = batch if (answered & reached).all() else batch.take(np.flatnonzero(answered & reached))

@@ -42,14 +42,15 @@ UNSET = -1
 FIELDS: dict[str, tuple[int, ...]] = {
     "op": (TEXT,), "id": (TEXT, INTEGER), "ts": (TEXT, INTEGER), "type": (TEXT,), "continuous": (TRUE, FALSE),
     "region": (OBJECT,), "at": (LIST,), "k": (INTEGER,), "alpha": (INTEGER, NUMBER), "keywords": (LIST,),
-    "match": (TEXT,), "window": (INTEGER,), "slide": (INTEGER,), "ttl": (INTEGER,),
+    "match": (TEXT,), "window": (INTEGER,), "slide": (INTEGER,), "ttl": (INTEGER,), "detect": (LIST,),
 }  # fmt: skip
 _SHAPES: dict[str, tuple[int, ...]] = {"rect": (LIST,), "circle": (LIST,)}
 _CHOICES = {"op": ("register", "unregister"), "type": QUERY_TYPES, "match": ("all", "any")}
 
 _SLOTS = [*FIELDS, *_SHAPES]
 _ALLOWED = np.array([sum(1 << kind for kind in (ABSENT, *kinds)) for kinds in (FIELDS | _SHAPES).values()], np.int64)
-_OF_TEXTS = np.array([name == "keywords" for name in _SLOTS], np.bool_)
+_TEXTS = ("keywords", "detect")
+_OF_TEXTS = np.array([name in _TEXTS for name in _SLOTS], np.bool_)
 _WORD_LIST = [*_SLOTS, *(word for words in _CHOICES.values() for word in words)]
 _WORDS = np.frombuffer("".join(_WORD_LIST).encode(), np.uint8)
 _WORD_OFF = np.concatenate([[0], np.cumsum([len(word) for word in _WORD_LIST])]).astype(np.int64)
@@ -138,16 +139,16 @@ class QueryLines:
         numbers[rows] = _floats(self._data, begins[places], ends[places]).reshape(-1, width)
         return numbers
 
-    def words(self) -> pa.ListArray:
-        """Return the keywords of each line; none where they are not given."""
+    def texts(self, name: str) -> pa.ListArray:
+        """Return the words that each line lists in a field; none where it is not given."""
         off = np.zeros(len(self) + 1, np.int32)
-        np.cumsum(np.maximum(self.sizes("keywords"), 0), out=off[1:])
-        return pa.ListArray.from_arrays(pa.array(off), cut_texts(self._data, *self._items("keywords")))
+        np.cumsum(np.maximum(self.sizes(name), 0), out=off[1:])
+        return pa.ListArray.from_arrays(pa.array(off), cut_texts(self._data, *self._items(name)))
 
     def _items(self, name: str) -> tuple[Ints, Ints]:
         count = int(np.maximum(self.sizes(name), 0).sum())
         begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        list_items(self._data, *self._field(name), name == "keywords", begins, ends)
+        list_items(self._data, *self._field(name), name in _TEXTS, begins, ends)
         return begins, ends
 
     def named(self, most_bytes: int) -> Flags:

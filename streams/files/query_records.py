@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams.batches import FOREVER, NO_WINDOW, OP_REGISTER, OP_UNREGISTER, QUERY_TYPES
+from streams.batches import DETECTS, FOREVER, NO_WINDOW, OP_REGISTER, OP_UNREGISTER, QUERY_TYPES
 from streams.errors import did_you_mean
 from streams.files.file_blocks import DEFAULT_LIMITS
 from streams.files.geojson import read_polygons
@@ -29,7 +29,7 @@ MATCHES = ("all", "any")
 _ALWAYS = ("op", "id", "ts")
 _REGISTER = ("type", "continuous", "ttl", "keywords", "match")
 _OF_TYPE = {
-    "range": ("none", "region", "window"),
+    "range": ("none", "region", "window", "detect"),
     "knn": ("none", "at", "k", "window"),
     "topk": ("at", "k", "alpha"),
     "terms": ("none", "region", "k", "window", "slide"),
@@ -73,6 +73,7 @@ class QueryRecord:
     alpha: float = 0.0
     window: int = NO_WINDOW
     slide: int = 0
+    detect: int = 0
     keywords: tuple[str, ...] = ()
     none: tuple[str, ...] = ()
     rings: Rings = NO_RINGS
@@ -136,6 +137,7 @@ def _registration(given: Mapping[str, Any], name: int | str, ts: int, kind: str,
         alpha=_alpha(given) if kind == "topk" else 0.0,
         window=NO_WINDOW if window is None else window,
         slide=slide or 0,
+        detect=_detect(given, continuous),
         keywords=keywords,
         none=none,
         rings=rings,
@@ -282,6 +284,21 @@ def _alpha(given: Mapping[str, Any]) -> float:
     if type(value) not in (int, float) or not 0 <= value <= 1:
         raise _RefusedError(f"alpha is {shown(value)}, expected a number from 0 to 1")
     return float(value)
+
+
+def _detect(given: Mapping[str, Any], continuous: bool) -> int:
+    value = given.get("detect")
+    if value is None:
+        return 0
+    if not continuous:
+        raise _RefusedError("a snapshot query has no detect: nothing enters or leaves at one instant")
+    if not isinstance(value, list) or not value:
+        raise _RefusedError(f"detect is {shown(value)}, expected an array with some of {', '.join(DETECTS)}")
+    for place, word in enumerate(value):
+        if word not in DETECTS:
+            near = did_you_mean(word, DETECTS) if isinstance(word, str) else ""
+            raise _RefusedError(f"detect[{place}] is {shown(word)}, expected {' or '.join(DETECTS)}{near}")
+    return sum(1 << DETECTS.index(word) for word in set(value))
 
 
 def _keywords(given: Mapping[str, Any], name: str, most: int) -> tuple[str, ...]:

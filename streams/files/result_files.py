@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow.parquet as pq
 
-from streams.batches import AnswerBatch, MatchBatch, RejectBatch
+from streams.batches import AnswerBatch, EventBatch, MatchBatch, RejectBatch
 from streams.files.file_blocks import check_readable, file_kind, read_records
 from streams.files.line_files import LineFile
 from streams.files.result_lines import RESULT_SCHEMA, reject_lines, result_lines
@@ -26,7 +26,7 @@ __all__ = [
     "result_lines",
 ]
 
-ResultBatch = MatchBatch | AnswerBatch
+ResultBatch = MatchBatch | EventBatch | AnswerBatch
 
 
 class ResultWriter(Protocol):
@@ -103,7 +103,7 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row of Parquet as a line of JSON has it."""
     line = {"query": row["query"], "ts": row["ts"]}
     if row["object"] is not None:
-        return line | {"object": row["object"]}
+        return line | {"object": row["object"]} | ({} if row["detect"] is None else {"detect": row["detect"]})
     if row["terms"] is not None:
         return line | {"terms": [[item["term"], item["count"]] for item in row["terms"]]}
     listed = [item["id"] if item["value"] is None else [item["id"], item["value"]] for item in row["objects"]]

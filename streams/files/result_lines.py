@@ -9,7 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streams.batches import QUERY_TYPES, TYPE_RANGE, TYPE_TERMS, AnswerBatch, MatchBatch, RejectBatch
+from streams.batches import (
+    DETECTS,
+    QUERY_TYPES,
+    TYPE_RANGE,
+    TYPE_TERMS,
+    AnswerBatch,
+    EventBatch,
+    MatchBatch,
+    RejectBatch,
+)
 from streams.columns import Ids, Offsets
 from streams.errors import RunError
 from streams.files.json_text import json_ids
@@ -19,7 +28,7 @@ __all__ = ["RESULT_SCHEMA", "reject_lines", "result_lines", "result_table"]
 #: How many rows are made into text at a time: Arrow counts the bytes of a column with 32 bits.
 _ROWS_AT_A_TIME = 1 << 20
 
-Rows = TypeVar("Rows", MatchBatch, RejectBatch)
+Rows = TypeVar("Rows", MatchBatch, EventBatch, RejectBatch)
 
 _ITEMS = pa.list_(pa.struct([("id", pa.string()), ("value", pa.float64())]))
 _TERMS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
@@ -31,16 +40,30 @@ RESULT_SCHEMA = pa.schema(
         "ts": pa.int64(),
         "type": pa.string(),
         "object": pa.string(),
+        "detect": pa.string(),
         "objects": _ITEMS,
         "terms": _TERMS,
     }
 )
 
 
-def result_lines(batch: MatchBatch | AnswerBatch) -> bytes:
-    """Return results as JSON lines: one for each match, or one for each answer."""
+def result_lines(batch: MatchBatch | EventBatch | AnswerBatch) -> bytes:
+    """Return results as JSON lines: one for each match or event, or one for each answer."""
     if isinstance(batch, AnswerBatch):
         return _answer_lines(batch)
+    if isinstance(batch, EventBatch):
+        words = pa.array([f'"{word}"' for word in DETECTS])
+        return b"".join(
+            _lines(
+                {
+                    "query": json_ids(part.query),
+                    "ts": _integers(part.ts),
+                    "object": json_ids(part.object),
+                    "detect": words.take(pa.array(part.detect)),
+                }
+            )
+            for part in _parts(batch)
+        )
     return b"".join(
         _lines({"query": json_ids(part.query), "ts": _integers(part.ts), "object": json_ids(part.object)})
         for part in _parts(batch)
@@ -105,14 +128,16 @@ def _check_finite(batch: AnswerBatch) -> None:
         )
 
 
-def result_table(batch: MatchBatch | AnswerBatch) -> pa.Table:
+def result_table(batch: MatchBatch | EventBatch | AnswerBatch) -> pa.Table:
     """Return results as rows of `RESULT_SCHEMA`; what a row does not have is null."""
     rows = len(batch)
     columns = {"query": _texts(batch.query), "ts": pa.array(batch.ts)}
-    if isinstance(batch, MatchBatch):
-        columns |= {"type": pa.repeat(pa.scalar(QUERY_TYPES[TYPE_RANGE]), rows), "object": _texts(batch.object)}
-    else:
+    if isinstance(batch, AnswerBatch):
         columns |= _answer_columns(batch)
+    else:
+        columns |= {"type": pa.repeat(pa.scalar(QUERY_TYPES[TYPE_RANGE]), rows), "object": _texts(batch.object)}
+    if isinstance(batch, EventBatch):
+        columns["detect"] = pa.array(DETECTS).take(pa.array(batch.detect))
     return pa.table(
         [columns.get(field.name, pa.nulls(rows, field.type)) for field in RESULT_SCHEMA], schema=RESULT_SCHEMA
     )

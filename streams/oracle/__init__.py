@@ -1,8 +1,9 @@
 """The brute-force definition of every result, against which everything else is compared.
 
 `Oracle` takes the whole input and answers each query on its own (`definition`): `registrations` says when a query lives,
-`selection` which objects it is about, `rankings` and `term_counts` what its result is at an instant, `identities` which
-records are states of the same dynamic object. Meant to be read next to the contract, one condition an expression.
+`selection` which objects it is about, `rankings` and `term_counts` what its result is at an instant, `crossings` what a fence
+reports, `identities` which records are states of the same dynamic object. Meant to be read next to the contract, one condition
+an expression.
 """
 
 from streams.oracle.definition import Matches, Oracle

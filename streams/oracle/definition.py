@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.batches import NO_WINDOW, OP_DELETE, TYPE_KNN, TYPE_RANGE, TYPE_TERMS, ObjectBatch, QueryBatch
+from streams.batches import DETECTS, NO_WINDOW, OP_DELETE, TYPE_KNN, TYPE_RANGE, TYPE_TERMS, ObjectBatch, QueryBatch
 from streams.columns import Ints, csr_take
 from streams.errors import DeclarationError, InputError
 from streams.geometry import REGION_NONE, Metric, Rect, distance, max_distance
+from streams.oracle.crossings import Crossings, crossings
 from streams.oracle.identities import Lifelines
 from streams.oracle.rankings import Ranked, Ranking
 from streams.oracle.registrations import Registration, registered
@@ -73,7 +74,7 @@ class Oracle:
             vocabulary: the statistics of scores, and the words of ids by rank.
             words: keyword id to word, for the words that the vocabulary does not have.
             window: the sliding window of `topk`; none: all objects so far.
-            dynamic: whether records with the same id are states of one object (`topk` only).
+            dynamic: whether records with the same id are states of one object (`topk` and fences only).
         """
         if dynamic and window is not None:
             raise DeclarationError(
@@ -88,6 +89,8 @@ class Oracle:
             )
         self.objects = objects
         self.registrations = registered(queries)
+        if not dynamic and (fences := [q for q in self.registrations if q.detect]):
+            raise InputError(f"query {fences[0].id!r} has detect, but objects are not dynamic here; declare them so")
         ends = [int(batch.ts[-1]) for batch in (objects, queries) if len(batch)]
         self.last_ts = max(ends) if ends else None
         self._metric = metric
@@ -110,8 +113,8 @@ class Oracle:
         return found
 
     def matches(self) -> Matches:
-        """Return the results of all continuous range queries: q.ts <= o.ts < q.end, inside, matching."""
-        asked = [q for q in self.registrations if q.type == TYPE_RANGE and q.continuous]
+        """Return the results of all continuous range queries but fences: q.ts <= o.ts < q.end, inside, matching."""
+        asked = [q for q in self.registrations if q.type == TYPE_RANGE and q.continuous and not q.detect]
         found = [self.selected(q) for q in asked]
         off = np.zeros(len(asked) + 1, np.int64)
         np.cumsum([len(rows) for rows in found], out=off[1:])
@@ -125,6 +128,15 @@ class Oracle:
             return np.empty(0, np.int64)
         start, stop = (rows_upto(ts, q.ts - 1), rows_upto(ts, q.end - 1)) if q.continuous else span_of_snapshot(ts, q)
         return inside(self.objects, start, stop, q, self._metric)
+
+    def crossings(self, q: Registration) -> Crossings:
+        """Return the events of a fence, in the order of time."""
+        assert self._lifelines is not None
+        assert self.last_ts is not None
+        empty = np.empty(0, np.int64)
+        if not q.lives:
+            return Crossings(empty, empty, empty)
+        return crossings(q, self.objects, self._lifelines, self.last_ts, self._metric)
 
     def ranking(self, q: Registration) -> Ranking:
         """Return all that a `knn` or `topk` query may list; ask it for the result at an instant."""
@@ -175,6 +187,11 @@ class Oracle:
         return [[name, value] for name, value in zip(ids, ranked.values.tolist(), strict=True)]
 
     def _range_lines(self, q: Registration) -> Iterator[dict[str, Any]]:
+        if q.detect:
+            found = self.crossings(q)
+            for ts, row, detect in zip(found.ts.tolist(), found.object.tolist(), found.detect.tolist(), strict=True):
+                yield {"query": q.id, "ts": ts, "object": self.object_ids[row], "detect": DETECTS[detect]}
+            return
         rows = self.selected(q).tolist()
         if not q.continuous:
             yield {"query": q.id, "ts": q.ts, "objects": [self.object_ids[row] for row in rows]}

@@ -20,12 +20,8 @@ class Codes:
     @classmethod
     def of(cls, ids: Ids) -> "Codes":
         """Number the identifiers of a column; 7 and "7" are different ones."""
-        if ids.kind == "int":
-            distinct, codes = np.unique(ids.values, return_inverse=True)
-            return cls(codes.astype(np.int64), distinct.tolist())
-        encoded = ids.values.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        return cls(codes, Ids(ids.kind, encoded.dictionary).to_list())
+        codes, distinct = ids.codes()
+        return cls(codes, distinct.to_list())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

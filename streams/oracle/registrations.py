@@ -40,6 +40,7 @@ class Registration:
     alpha: float
     window: int
     slide: int
+    detect: int
     keywords: Ints
     none: Ints
     rings: Rings
@@ -79,6 +80,7 @@ class Registration:
                 alpha=float(batch.alpha[row]),
                 window=int(batch.window[row]),
                 slide=int(batch.slide[row]),
+                detect=int(batch.detect[row]),
                 keywords=batch.kw[batch.kw_off[row] : batch.kw_off[row + 1]],
                 none=batch.none[batch.none_off[row] : batch.none_off[row + 1]],
                 rings=rings_of(batch, row),
@@ -123,6 +125,8 @@ def _check(q: Registration) -> None:
         raise InputError(f"{name} is a topk snapshot, which has no defined result; register it as continuous")
     if q.type == TYPE_TOPK and not len(q.keywords):
         raise InputError(f"{name} is a topk query without keywords; give it at least one")
+    if q.detect and not (q.type == TYPE_RANGE and q.continuous):
+        raise InputError(f"{name} has detect, which continuous range queries have only")
     if q.type == TYPE_TOPK and len(q.none):
         raise InputError(f"{name} is a topk query with keywords in none, which has no defined result; leave them out")
     if q.type == TYPE_TERMS and q.continuous and q.slide < 1:

@@ -87,8 +87,8 @@ def _queries(rng, space, count, first=0):
         number=number, target=number, op=np.zeros(count, np.uint8), ts=np.zeros(count, np.int64),
         end=np.where(rng.random(count) < 0.5, FOREVER, 700), type=kind, continuous=rng.random(count) < 0.5,
         match_any=rng.random(count) < 0.5, region=region, shape=shape, k=rng.integers(1, 4, count).astype(np.int32),
-        alpha=rng.random(count), window=np.full(count, -1), slide=np.zeros(count, np.int64), kw_off=kw_off, kw=kw,
-        ids=Ids("int", number),
+        alpha=rng.random(count), window=np.full(count, -1), slide=np.zeros(count, np.int64),
+        detect=np.zeros(count, np.uint8), kw_off=kw_off, kw=kw, ids=Ids("int", number),
     )  # fmt: skip
 
 

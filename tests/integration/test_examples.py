@@ -18,6 +18,7 @@ sys.path.insert(0, str(EXAMPLES))
 import alerts  # noqa: E402
 import couriers  # noqa: E402
 import feed  # noqa: E402
+import fences  # noqa: E402
 import hotspot  # noqa: E402
 import make_couriers  # noqa: E402
 import make_subscriptions  # noqa: E402
@@ -125,9 +126,29 @@ def test_couriers_are_the_best_by_then():
     assert "K" in shown
 
 
+def test_fences_tell_who_is_inside():
+    """Enters and exits take turns; the market finds couriers there when it opens, and has nobody inside when it has closed."""
+    events = fences.main()
+    turns = {}
+    for _, zone, event, courier in events:
+        turns.setdefault((zone, courier), []).append(event)
+    assert all(told == (["enter", "exit"] * len(told))[: len(told)] for told in turns.values())
+    market = [(ts, event) for ts, zone, event, _ in events if zone == "Night market"]
+    assert market[0] == (4 * fences.MINUTE, "enter")
+    assert market[-1] == (7 * fences.MINUTE, "exit")
+    assert fences.there(events, "Night market", 7 * fences.MINUTE) == []
+    console = Console(record=True, width=120, file=io.StringIO())
+    fences.show(events, console)
+    assert "open from minute 4 to 7" in console.export_text()
+
+
 def test_shipped_couriers_are_what_the_script_makes(tmp_path):
     """The shipped files can be made again."""
-    outputs = [str(tmp_path / "couriers.jsonl.gz"), str(tmp_path / "kitchens.jsonl.gz")]
+    outputs = [
+        str(tmp_path / "couriers.jsonl.gz"),
+        str(tmp_path / "kitchens.jsonl.gz"),
+        str(tmp_path / "zones.jsonl.gz"),
+    ]
     make_couriers.main(outputs)
     for made in map(Path, outputs):
         assert gzip.decompress(made.read_bytes()) == gzip.decompress((EXAMPLES / "data" / made.name).read_bytes())

@@ -21,6 +21,7 @@ import pytest
 from adaptive_inputs import adaptive_topology
 from crashes import saving_topology
 from dynamic_inputs import write_dynamic_inputs
+from fence_inputs import write_fence_inputs
 from knn_inputs import dkm_topology, write_knn_inputs
 from latest_queries import latest_topology, write_latest_inputs, wrong_lines
 from range_inputs import lines_of, write_inputs
@@ -91,6 +92,16 @@ def couriers(folder, _moment):
     )  # fmt: skip
 
 
+def zones(folder, _moment):
+    """Fences over the same objects, which move while these come and go."""
+    return restless_topology(
+        "fences-balanced.toml", *write_fence_inputs(folder, 21, objects=OBJECTS, queries=150, last_ts=90),
+        "topology.epoch.objects=10", "topology.epoch.queries=100", "topology.max_pending=4", "topology.ray.workers=3",
+        "topology.ray.silent_seconds=0.5", f"topology.checkpoint.directory={folder / 'checkpoints'}",
+        "topology.checkpoint.epochs=11", "bolt.evaluator.parallelism=3", "bolt.sink.operator=collect",
+    )  # fmt: skip
+
+
 def wrong_lists(topology, collected):
     """Return what is wrong with the lists of a run."""
     comparison = compare(oracle_of(topology), verify_lines(collected))
@@ -132,6 +143,7 @@ SUBJECTS = {
     ),
     "dkm": Subject(dkm, wrong_lists, ("adoption", "checkpoint"), router="router[0]", aggregator="merger[1]"),
     "couriers": Subject(couriers, wrong_lists, ("adoption", "checkpoint"), router="router[0]", aggregator="merger[1]"),
+    "zones": Subject(zones, wrong_lists, ("rebalance", "checkpoint"), router="router[0]"),
     # In the place of a router stands who answers searches.
     "dskype": Subject(dskype, wrong_lists, ("refill", "rebalance"), router="messages[0]", aggregator="aggregator[1]"),
 }

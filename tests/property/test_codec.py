@@ -64,13 +64,13 @@ def draw_queries(data, rows):
     """Return a batch of query operations with drawn columns."""
     off, none_off, ring_off = (draw_off(data, rows) for _ in range(3))
     ints = [draw_array(data, rows, int64, np.int64) for _ in range(6)]
-    bytes_ = [draw_array(data, rows, st.integers(0, 3), np.uint8) for _ in range(3)]
+    bytes_ = [draw_array(data, rows, st.integers(0, 3), np.uint8) for _ in range(4)]
     flags = [draw_array(data, rows, st.booleans(), np.bool_) for _ in range(2)]
     return QueryBatch(
         number=ints[0], target=ints[1], op=bytes_[0], ts=ints[2], end=ints[3], type=bytes_[1], continuous=flags[0],
         match_any=flags[1], region=bytes_[2], shape=draw_array(data, 4 * rows, floats, np.float64).reshape(rows, 4),
         k=draw_array(data, rows, st.integers(0, 99), np.int32), alpha=draw_array(data, rows, floats, np.float64),
-        window=ints[4], slide=ints[5], kw_off=off, kw=draw_array(data, int(off[-1]), int64, np.int64),
+        window=ints[4], slide=ints[5], detect=bytes_[3], kw_off=off, kw=draw_array(data, int(off[-1]), int64, np.int64),
         ids=draw_ids(data, rows), none_off=none_off, none=draw_array(data, int(none_off[-1]), int64, np.int64),
         ring_off=ring_off, ring_x=draw_array(data, int(ring_off[-1]), floats, np.float64),
         ring_y=draw_array(data, int(ring_off[-1]), floats, np.float64),

@@ -72,7 +72,7 @@ def runs(draw, types=TYPES):
     dynamic = draw(st.booleans())
     window = None if dynamic else draw(windows)
     objects = draw(streams_of_objects("euclidean", dynamic))
-    operations = draw(streams_of_operations("euclidean", types))
+    operations = draw(streams_of_operations("euclidean", [*types, "fence"] if dynamic and types == TYPES else types))
     assume(objects or operations)
     oracle, naive = both(objects, operations, "euclidean", Vocabulary(), window, dynamic)
     cuts = draw(st.lists(st.integers(0, 30), max_size=6))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streams.batches import tuple_rows
+from streams.batches import DETECTS, tuple_rows
 from streams.files import query_columns
 from streams.files.file_blocks import ReadLimits
 from streams.files.open_queries import OpenQueries
@@ -31,6 +31,7 @@ regions = st.one_of(rects.map(lambda r: {"rect": r}), circles.map(lambda c: {"ci
 places = st.lists(st.floats(-10, 10), min_size=2, max_size=2)
 matches = st.sampled_from(["all", "any"])
 ks = st.integers(1, 1000)
+detects = st.lists(st.sampled_from(DETECTS), min_size=1, max_size=4)
 
 
 def registrations(type_, needed, **optional):
@@ -42,6 +43,7 @@ def registrations(type_, needed, **optional):
 snapshot = st.just(False)
 valid = st.one_of(
     registrations("range", {"region": regions}, keywords=words, match=matches, ttl=durations, continuous=st.just(True)),
+    registrations("range", {"region": regions, "detect": detects}, keywords=words, ttl=durations),
     registrations("range", {"region": regions, "continuous": snapshot}, keywords=words, window=durations),
     registrations("knn", {"at": places, "k": ks}, keywords=words, match=matches, ttl=durations),
     registrations("knn", {"at": places, "k": ks, "continuous": snapshot}, window=durations),
@@ -60,9 +62,12 @@ odd_values = st.one_of(
     st.floats(), st.text(max_size=3), words, st.lists(st.one_of(small, st.none(), st.floats()), max_size=5), regions,
     st.fixed_dictionaries({"rect": rects, "circle": circles}), st.just({"rect": None}), st.just({"box": [0, 0, 1, 1]}),
     st.sampled_from(["register", "unregister", "range", "terms", "topk", "all", "any", "2018-01-31T01:49Z", "\ud800"]),
-    st.just([""]), st.just([None]), st.lists(st.sampled_from("abcdef"), min_size=4, max_size=6, unique=True),
+    st.just([""]), st.just([None]), st.just(["enter", "leave"]), detects,
+    st.lists(st.sampled_from("abcdef"), min_size=4, max_size=6, unique=True),
 )  # fmt: skip
-fields = st.sampled_from("op id ts type continuous ttl keywords match region at k alpha window slide radius".split())
+fields = st.sampled_from(
+    "op id ts type continuous ttl keywords match region at k alpha window slide detect radius".split()
+)
 odd = st.tuples(valid, st.dictionaries(fields, odd_values, max_size=2), st.sets(fields, max_size=1)).map(
     lambda drawn: {name: value for name, value in (drawn[0] | drawn[1]).items() if name not in drawn[2]}
 )

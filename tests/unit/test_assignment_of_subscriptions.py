@@ -49,6 +49,7 @@ def operations(*rows):
         type=np.full(count, TYPE_KNN, np.uint8), continuous=np.ones(count, np.bool_), match_any=np.ones(count, np.bool_),
         region=np.full(count, REGION_NONE, np.uint8), shape=np.full((count, 4), 0.5), k=np.ones(count, np.int32),
         alpha=np.zeros(count), window=np.full(count, -1), slide=np.zeros(count, np.int64),
+        detect=np.zeros(count, np.uint8),
         kw_off=np.cumsum([0, *map(len, words)]).astype(np.int32), kw=np.array([w for one in words for w in one], np.int64),
         ids=Ids("int", target),
     )  # fmt: skip

@@ -35,7 +35,7 @@ def subscriptions_of(*rows):
         end=np.full(count, FOREVER), type=np.full(count, TYPE_KNN, np.uint8), continuous=np.ones(count, np.bool_),
         match_any=np.ones(count, np.bool_), region=np.full(count, REGION_NONE, np.uint8), shape=shape,
         k=np.array([k for *_, k in rows], np.int32), alpha=np.zeros(count), window=np.full(count, -1),
-        slide=np.zeros(count, np.int64), kw_off=off, kw=kw, ids=Ids("int", number),
+        slide=np.zeros(count, np.int64), detect=np.zeros(count, np.uint8), kw_off=off, kw=kw, ids=Ids("int", number),
     )  # fmt: skip
 
 

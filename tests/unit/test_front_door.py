@@ -105,6 +105,7 @@ def test_lists_are_rows_with_ranks():
         {"query": "s", "ts": 2, "objects": ["a"]},
         {"query": "t", "ts": 3, "terms": [["fire", 2]]},
         {"query": "s", "ts": 4, "objects": []},
+        {"query": "f", "ts": 5, "object": "a", "detect": "exit"},
     ]
     run = waterspout.Run({}, lines)
     assert list(run.rows()) == [
@@ -113,8 +114,9 @@ def test_lists_are_rows_with_ranks():
         {"query": "s", "ts": 2, "rank": 1, "object": "a"},
         {"query": "t", "ts": 3, "rank": 1, "term": "fire", "count": 2},
         {"query": "s", "ts": 4},
+        {"query": "f", "ts": 5, "object": "a", "detect": "exit"},
     ]
-    assert run.to_arrow().num_rows == 5
+    assert run.to_arrow()["detect"].to_pylist() == [None] * 5 + ["exit"]
 
 
 def test_results_beyond_the_limit_are_refused():

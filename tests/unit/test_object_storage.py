@@ -37,6 +37,7 @@ def snapshot(number, ts, window, box, words=()):
         "end": np.array([ts + 1]), "type": np.full(1, TYPE_RANGE, np.uint8), "continuous": np.zeros(1, np.bool_),
         "match_any": np.zeros(1, np.bool_), "region": np.full(1, REGION_RECT, np.uint8), "shape": np.array([box], float),
         "k": np.zeros(1, np.int32), "alpha": np.zeros(1), "window": np.array([window]), "slide": np.zeros(1, np.int64),
+        "detect": np.zeros(1, np.uint8),
         "kw_off": np.array([0, len(words)], np.int32), "kw": np.array(words, np.int64), "ids": Ids("int", np.array([number])),
     }  # fmt: skip
     return QueryBatch(**columns)

@@ -514,7 +514,7 @@ def test_statistics_come_from_registrations_and_upserts_only():
         end=np.array([50, 50]), type=np.full(2, TYPE_KNN, np.uint8), continuous=np.ones(2, np.bool_),
         match_any=np.ones(2, np.bool_), region=np.zeros(2, np.uint8), shape=np.array([[0.1, 0.5, 0, 0]] * 2),
         k=np.full(2, 2, np.int32), alpha=np.zeros(2), window=np.full(2, -1), slide=np.zeros(2, np.int64),
-        kw_off=np.arange(3, dtype=np.int32), kw=np.zeros(2, np.int64), ids=Ids("int", rows[:2]),
+        detect=np.zeros(2, np.uint8), kw_off=np.arange(3, dtype=np.int32), kw=np.zeros(2, np.int64), ids=Ids("int", rows[:2]),
     )  # fmt: skip
     made = Statistics.of_batches(objects, queries, SPACE, side=4)
     assert (len(made.objects), len(made.queries), made.objects.span_ms) == (3, 1, 20.0)

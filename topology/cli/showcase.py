@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from streams.batches import TYPE_RANGE, TYPE_TERMS, AnswerBatch, Batch, MatchBatch
+from streams.batches import DETECTS, TYPE_RANGE, TYPE_TERMS, AnswerBatch, Batch, EventBatch, MatchBatch
 from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.validation import make_operator
@@ -35,6 +35,7 @@ class _Told:
     type: int
     items: list[Any]
     values: list[float | None]
+    detect: str = ""
 
 
 def print_alerts(console: Console, topology: Topology, sample: Iterable[Batch]) -> None:
@@ -59,6 +60,10 @@ def _told(batch: Batch) -> Iterator[_Told]:
     if isinstance(batch, MatchBatch):
         for query, ts, thing in zip(batch.query.to_list(), batch.ts.tolist(), batch.object.to_list(), strict=True):
             yield _Told(ts, query, TYPE_RANGE, [thing], [None])
+    if isinstance(batch, EventBatch):
+        columns = batch.query.to_list(), batch.ts.tolist(), batch.object.to_list(), batch.detect.tolist()
+        for query, ts, thing, detect in zip(*columns, strict=True):
+            yield _Told(ts, query, TYPE_RANGE, [thing], [None], DETECTS[detect])
     if isinstance(batch, AnswerBatch):
         items, values = batch.item.to_list(), batch.value.tolist()
         for row, query in enumerate(batch.query.to_list()):
@@ -71,7 +76,8 @@ def _items(one: _Told, texts: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each of the first items, and one for the rest."""
     figures = [_figure(one.type, value) for value in one.values[:MOST_ITEMS]]
     for item, figure in zip(one.items, figures, strict=False):
-        yield f"{figure:>{max(map(len, figures))}}{texts.get(str(item), item)}"
+        text = f"{item}: {one.detect}" if one.detect else texts.get(str(item), item)
+        yield f"{figure:>{max(map(len, figures))}}{text}"
     if not one.items:
         yield "nothing"
     if len(one.items) > MOST_ITEMS:

@@ -291,6 +291,10 @@ class QueryTable:
         """Return how many results the queries of slots want."""
         return self._rare.column("k", slots)
 
+    def detects_of(self, slots: Slots) -> NDArray[np.uint8]:
+        """Return the bits of what the queries of slots detect."""
+        return self._rare.column("detect", slots)
+
     def bounds(self, slots: Slots) -> Floats:
         """Return a box for each query that contains every point it can match."""
         shape = np.empty((len(slots), 4))

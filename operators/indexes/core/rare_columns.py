@@ -1,7 +1,8 @@
 """Columns of queries that most workloads never use: a column takes memory from the first query on that says something else.
 
-A continuous range query has no k, no alpha, no window and no slide; an index that holds nothing else has no such columns, and
-everything it returns still has them whole. Saved states follow the same rule: an empty column stands for usual values.
+A continuous range query has no k, no alpha, no window, no slide and nothing to detect; an index that holds nothing else has no
+such columns, and everything it returns still has them whole. Saved states follow the same rule: an empty column stands for
+usual values.
 """
 
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ RARE_COLUMNS: Mapping[str, np.generic] = {
     "alpha": np.float64(0.0),
     "window": np.int64(NO_WINDOW),
     "slide": np.int64(0),
+    "detect": np.uint8(0),
 }
 
 

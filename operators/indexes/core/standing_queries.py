@@ -147,6 +147,10 @@ class StandingQueries:
         """Return how many results the queries of slots want."""
         return self._table.k_of(slots)
 
+    def detects(self, numbers: Ints) -> NDArray[np.uint8]:
+        """Return the bits of what queries that are held detect; numbers may be named several times."""
+        return self._table.detects_of(self.slots(numbers))
+
     def ends_of(self, slots: Slots) -> Ints:
         """Return the ends of the queries of slots."""
         return self._table.roster.ends_of(slots)

@@ -95,6 +95,10 @@ class ObjectTable:
         """Return the slots of all objects, ascending."""
         return np.sort(np.fromiter(self._slot_of.values(), np.int32, len(self)))
 
+    def slots_of(self, ids: Ids) -> Slots:
+        """Return the slots of objects, -1 for those that are not there."""
+        return np.fromiter(map(self._slot_of.get, ids.to_list(), repeat(-1)), np.int32, len(ids))
+
     def ids(self, slots: Slots) -> Ids:
         """Return the identifiers of objects; where there are many, each object's is looked up once."""
         if len(slots) < self.top:

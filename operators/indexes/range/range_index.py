@@ -151,6 +151,9 @@ class RangeIndex(Protocol):
     def wake(self, numbers: Ints) -> int:
         """Let queries match again and return how many were held."""
 
+    def detects(self, numbers: Ints) -> NDArray[np.uint8]:
+        """Return the bits of what queries that are held detect (`streams.batches.DETECTS`)."""
+
     def asleep(self) -> Ints:
         """Return the numbers of the queries that are asleep, in ascending order."""
 

@@ -334,6 +334,6 @@ def _boxes(tables: Ints, shape: Floats) -> QueryBatch:
         end=np.full(count, FOREVER), type=np.full(count, TYPE_RANGE, np.uint8), continuous=np.ones(count, np.bool_),
         match_any=np.zeros(count, np.bool_), region=np.where(whole, REGION_NONE, REGION_RECT).astype(np.uint8),
         shape=np.where(whole[:, None], 0.0, shape), k=np.zeros(count, np.int32), alpha=np.zeros(count),
-        window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64),
+        window=np.full(count, NO_WINDOW, np.int64), slide=np.zeros(count, np.int64), detect=np.zeros(count, np.uint8),
         kw_off=np.zeros(count + 1, np.int32), kw=_NONE, ids=Ids("int", tables),
     )  # fmt: skip
