@@ -143,8 +143,9 @@ def shipped(name, folder, seed):
     elif kind == "topk":
         settings.append(f"topology.window.objects={rng.choice([1, 3, 8, 20, 1000])}")
     if "balancer" in operators:  # plans that change all the time
-        own = "leaves" if operators["evaluator"] == "sstd-evaluator" else kind
-        policy = rng.choice(["random", {"knn": "dkm", "topk": "random", "leaves": "random"}.get(own, "tornado")])
+        own = {"sstd-evaluator": "leaves", "fence-evaluator": "fences"}.get(operators["evaluator"], kind)
+        others = {"knn": "dkm", "topk": "random", "leaves": "random", "fences": "dkm"}
+        policy = rng.choice(["random", others.get(own, "tornado")])
         restless = "seed=1" if policy == "random" else "threshold=1.0"
         settings += [
             f"bolt.balancer.policy={policy}",

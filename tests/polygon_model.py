@@ -32,6 +32,7 @@ def inside_polygons(polygons, point):
 
 def drawn_polygons(rng, x, y, wide, high):
     """Draw one polygon or several near a place, with holes and edges that cross, some of them on a coarse grid."""
+    x, y, wide, high = float(x), float(y), float(wide), float(high)
 
     def position():
         if rng.random() < 0.5:

@@ -36,7 +36,11 @@ def random_objects(rng, count, last_ts):
 
 def random_polygon(rng):
     """One polygon or two, with a hole or without, whose edges go through places of objects."""
-    polygons = drawn_polygons(rng, rng.randrange(0, 9) / 8, rng.randrange(0, 9) / 8, 0.5, 0.5)
+    while True:
+        polygons = drawn_polygons(rng, rng.randrange(0, 9) / 8, rng.randrange(0, 9) / 8, 0.5, 0.5)
+        axes = list(zip(*(position for rings in polygons for ring in rings for position in ring), strict=True))
+        if all(min(axis) <= 1 and max(axis) >= 0 for axis in axes):  # a region must meet the space
+            break
     if len(polygons) > 1:
         return {"type": "MultiPolygon", "coordinates": polygons}
     return rng.choice([{"type": "Polygon", "coordinates": polygons[0]}, {"polygon": polygons[0]}])

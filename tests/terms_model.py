@@ -134,7 +134,7 @@ class Drawn:
     def query(self, metric, **fixed):
         self.number += self.rng.choice([1, 2])
         self.polygons = ()
-        kind, shape = (fixed["region"], fixed["shape"]) if "region" in fixed else self.region(metric)
+        kind, shape = (fixed["region"], fixed.get("shape", (0.0,) * 4)) if "region" in fixed else self.region(metric)
         drawn = {
             "number": self.number, "region": kind, "shape": shape,
             "keywords": self.rng.choice([frozenset(), frozenset(), self.keywords()]),

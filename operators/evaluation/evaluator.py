@@ -19,7 +19,7 @@ from operators.evaluation.answers import Answers
 from operators.evaluation.core import Clocked, Core, Found, Keeping, ListCore
 from operators.evaluation.division import divided_states, live_queries
 from operators.evaluation.handover import BOUND_FIELDS, Handover, moving_problems
-from operators.evaluation.meetings import Speakers
+from operators.evaluation.meetings import Speakers, kept_here
 from operators.evaluation.moves import ended_on_their_way
 from operators.evaluation.passing_time import PassingTime
 from operators.needs import EVALUATOR_READS
@@ -27,7 +27,6 @@ from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.textual_summary import TEXTUAL_FIELDS, textual_changes
 from partitioners.columns import Csr, all_to
-from partitioners.plans.meeting import route_objects
 from partitioners.plans.moved_places import moved_places, moved_subscriptions
 from streams.batches import OP_REGISTER, HitBatch, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ints, union_of, without
@@ -179,7 +178,8 @@ class Evaluator(Bolt):
         if self._reporter is not None and self._schedule is not None:
             self._reporter.saw(self._schedule.plan, objects)
         if self._keeping is not None:
-            self._keeping.keep(self._ours(objects))
+            plan = self._context.plan if self._schedule is None else self._schedule.plan
+            self._keeping.keep(kept_here(objects, plan, self._context.index))
         found = self._core.take(objects)
         before, self._examined = self._examined, self._core.cost().candidates
         self._context.count("cost", self._examined - before)
@@ -195,14 +195,6 @@ class Evaluator(Bolt):
         """Send what was found and is not to be looked at again."""
         if found.hits is not None and len(found.hits):
             emit.batch(found.hits, self.answers_on)
-
-    def _ours(self, objects: ObjectBatch) -> ObjectBatch:
-        """Return the objects that are kept here: of several evaluators that see one, the first keeps it."""
-        plan = self._context.plan if self._schedule is None else self._schedule.plan
-        if plan is None or plan.meets_once:
-            return objects
-        off, worker = route_objects(plan, objects)
-        return objects.where(worker[off[:-1]] == self._context.index)
 
     def _update_lists(self, answers: Answers, objects: ObjectBatch, epoch: Epoch, emit: Emitter) -> None:
         """Take objects in two steps: up to the last timestamp that is complete, after which lists are sent, and the rest.

@@ -17,7 +17,15 @@ from streams.batches import HitBatch, ObjectBatch, QueryBatch
 from streams.columns import Ints, Offsets, csr_concat, csr_take
 from streams.geometry import Metric
 
-__all__ = ["Meetings", "Speakers"]
+__all__ = ["Meetings", "Speakers", "kept_here"]
+
+
+def kept_here(objects: ObjectBatch, plan: Plan | None, worker: int) -> ObjectBatch:
+    """Return the objects that a worker keeps: of several workers that see one, the first keeps it."""
+    if plan is None or plan.meets_once:
+        return objects
+    off, workers = route_objects(plan, objects)
+    return objects.where(workers[off[:-1]] == worker)
 
 
 class Meetings:

@@ -17,7 +17,7 @@ from terms_model import Drawn, PlainTerms, listed, lists_of, terms_batch
 from operators.indexes.core import standing_queries
 from operators.indexes.terms.registry import TERMS_INDEXES, make_terms_index
 from operators.indexes.topk import window_log
-from streams.batches import TYPE_RANGE
+from streams.batches import OP_UPSERT, TYPE_RANGE
 from streams.errors import DeclarationError, InputError
 from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, Rect
 from streams.state import pack_state, unpack_state
@@ -204,7 +204,7 @@ def test_memory_returns(name):
     full = run.index.nbytes
     run.index.remove(run.index.numbers()[10:])
     assert run.index.nbytes < full / 2
-    run.index.take(terms_batch([replace(run.drawn.object(), ts=10**6)]))
+    run.index.take(terms_batch([replace(run.drawn.object(), ts=10**6, op=OP_UPSERT)]))
     run.index.forget(10**6 - 20)
     assert len(run.index.window) == 1
 

@@ -215,6 +215,8 @@ def test_interrupt_drains_and_ends_cleanly(small, tmp_path):
     """Ctrl-C ends a long run with exit code 130, a summary, and a results file of whole lines."""
     words = [{"id": i, "ts": i, "x": 0.5, "y": 0.5, "keywords": ["ape"]} for i in range(200_000)]
     write_lines(small.parent / "objects.jsonl", words)
+    asked = {"op": "register", "id": "q", "ts": 0, "type": "range", "region": {"rect": [0.4, 0.4, 0.6, 0.6]}}
+    write_lines(small.parent / "queries.jsonl", [asked])
     results, summary = tmp_path / "r.jsonl", tmp_path / "s.json"
     process = subprocess.Popen(
         [*COMMAND, "run", str(small), "--results", str(results), "--summary", str(summary)],

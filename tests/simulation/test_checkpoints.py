@@ -49,7 +49,7 @@ def test_killed_run_goes_on_exactly(tmp_path, seed, monkeypatch):
     assert written(cut, options["results"]) == written(whole, options["results"])
     assert collected(outcome) == collected(expected)
     assert counted(outcome.summary) == counted(expected.summary)
-    assert len(collected(outcome)) > 30
+    assert len(collected(outcome)) > 3
 
 
 @pytest.mark.parametrize("seed", range(20))
