@@ -31,7 +31,8 @@ def objects(first, count, place=0.5, word=3):
 def snapshot(number, ts, window, box, words=()):
     """Return a snapshot of a range query."""
     one = QueryBatch.empty().take(np.empty(0, np.int64))
-    columns = {name: getattr(one, name) for name in QueryBatch.__dataclass_fields__}
+    residual = {"none_off", "ring_off"}
+    columns = {name: getattr(one, name) for name in QueryBatch.__dataclass_fields__ if name not in residual}
     columns |= {
         "number": np.array([number]), "target": np.array([number]), "op": np.zeros(1, np.uint8), "ts": np.array([ts]),
         "end": np.array([ts + 1]), "type": np.full(1, TYPE_RANGE, np.uint8), "continuous": np.zeros(1, np.bool_),

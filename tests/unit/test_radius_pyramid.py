@@ -160,7 +160,8 @@ def test_who_wants_several_keywords_is_read_by_those_with_two_of_them():
     index, drawn = make_knn_index("pyramid", SPACES["euclidean"]), drawn_from(9)
     wants = [frozenset([1]), frozenset([1, 2]), frozenset([1, 2, 3]), frozenset()]
     queries = [
-        drawn.query() | {"keywords": words, "match_any": False, "k": 9, "ts": 0, "end": 10**9} for words in wants
+        drawn.query() | {"keywords": words, "none": frozenset(), "match_any": False, "k": 9, "ts": 0, "end": 10**9}
+        for words in wants
     ]
     index.insert(knn_batch(queries))
     numbers = [query["number"] for query in queries]

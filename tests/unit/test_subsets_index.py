@@ -45,7 +45,8 @@ def test_rectangles_enclose_the_balls(metric):
     drawn = Drawn(rng, space)
     drawn.keywords = lambda: frozenset([1])
     for _ in range(30):
-        index.insert(knn_batch([drawn.query() | {"k": 1, "end": FOREVER, "ts": 0} for _ in range(rng.randrange(1, 9))]))
+        usual = {"k": 1, "end": FOREVER, "ts": 0, "none": frozenset()}
+        index.insert(knn_batch([drawn.query() | usual for _ in range(rng.randrange(1, 9))]))
         assert enclosed(index) < len(index._structure._rects)
         index.take(objects_batch([drawn.object() | {"op": 0} for _ in range(10)]))
         enclosed(index)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
-from operators.indexes.dynamic import buffer_rows as kernels
+from operators.indexes.dynamic import buffer_row_kernels as kernels
 from operators.indexes.dynamic.dynamic_index import Floats, Slots
 from operators.indexes.dynamic.keyword_grids import KeywordGrids
 from operators.indexes.dynamic.object_table import ObjectTable
