@@ -136,7 +136,8 @@ def _planned(stream: DkmStream, folder: Path) -> tuple[Path, float]:
 
 def _measured(stream: DkmStream, folder: Path) -> _Scale:
     plan, plan_s = _planned(stream, folder)
-    topology = planned_topology(OURS, stream, plan, WORKERS, max_pending=1, ray={"workers": WORKERS})
+    # A merger in each process: the lists of all subscriptions, behind O_init, are more than one message may have.
+    topology = planned_topology(OURS, stream, plan, WORKERS, mergers=WORKERS, max_pending=1, ray={"workers": WORKERS})
     watch = _Watch(stream)
     run_topology(topology, runtime="ray", on_progress=watch)
     took = np.diff(np.array(watch.complete[stream.begin + COLD - 1 : stream.begin + stream.stamps])) * 1e3

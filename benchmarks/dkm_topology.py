@@ -63,7 +63,9 @@ def dkm_topology(algorithm: Algorithm, stream: DkmStream, plan: Plan, folder: Pa
     return planned_topology(algorithm, stream, path, plan.workers)
 
 
-def planned_topology(algorithm: Algorithm, stream: DkmStream, plan: Path, workers: int, **settings: Any) -> Topology:
+def planned_topology(
+    algorithm: Algorithm, stream: DkmStream, plan: Path, workers: int, mergers: int = 1, **settings: Any
+) -> Topology:
     """Declare an algorithm over a stream, with a plan that was saved; `settings` are of the topology."""
     tables = {
         "topology": {
@@ -73,7 +75,10 @@ def planned_topology(algorithm: Algorithm, stream: DkmStream, plan: Path, worker
             "epoch": {"feedback": FEEDBACK},
             **settings,
         },
-        "bolt": {"evaluator": {"parallelism": workers, "index": algorithm.index}},
+        "bolt": {
+            "evaluator": {"parallelism": workers, "index": algorithm.index},
+            "merger": {"parallelism": mergers},
+        },
     }
     without = ["topology.space", "topology.epoch", "topology.partitioner"]
     found = extended_topology(CONF / algorithm.conf, tables, without=without, check=False)
