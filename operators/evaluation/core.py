@@ -187,4 +187,4 @@ class ListCore(Core, Protocol):
 
     @staticmethod
     def saved_results(state: dict[str, Any]) -> RankedBatch:
-        """Return the results of a snapshot."""
+        """Return the results of a snapshot; a query that came early and has not been woken has none that count."""

@@ -11,7 +11,7 @@ from partitioners.columns import Csr
 from streams.batches import FOREVER, TYPE_TERMS, QueryBatch, RankedBatch
 from streams.columns import Ints, csr_take
 
-__all__ = ["divided_states", "live_queries", "standing"]
+__all__ = ["divided_states", "final_lists", "live_queries", "standing"]
 
 State = dict[str, Any]
 
@@ -30,16 +30,34 @@ def live_queries(core: Any, states: Sequence[State]) -> QueryBatch:
 
 
 def _live_results(core: Any, states: Sequence[State]) -> RankedBatch:
-    """Return what is known of the answers: by evaluators that speak for a query, or on its way from one that did."""
-    parts = [RankedBatch.empty()]
+    """Return what is known of the answers: by those who speak for a query, then what is on its way from who did."""
+    parts, under_way = [RankedBatch.empty()], []
     for state in states:
         results: RankedBatch = core.saved_results(state["core"])
         if state["moving"] is not None:
             moved = state["moving"]["handover"]
             results = results.take(np.flatnonzero(~np.isin(results.number, moved["left"])))
-            parts.append(moved["given"].take(np.flatnonzero(~moved["given"].instant & (moved["given"].k > 0))))
+            under_way.append(moved["given"].take(np.flatnonzero(~moved["given"].instant & (moved["given"].k > 0))))
         parts.append(results)
-    return RankedBatch.concat(parts)
+    return RankedBatch.concat([*parts, *under_way])
+
+
+def final_lists(over: QueryBatch, results: RankedBatch) -> RankedBatch:
+    """Return the last list of each query that has ended, where lists cannot be united: the first that is known.
+
+    Who speaks for a query has seen more than who gave it away. A query of which nothing is known ended on its way to
+    somebody: its last list was sent by who gave it.
+    """
+    known = results.take(np.flatnonzero(np.isin(results.number, over.number)))
+    _, first = np.unique(known.number, return_index=True)
+    known = known.take(first)
+    silent = over.take(np.flatnonzero(~np.isin(over.number, known.number)))
+    count, none = len(silent), RankedBatch.empty()
+    empty = RankedBatch(
+        silent.number, np.zeros(count, np.int64), silent.type, silent.k, np.zeros(count, np.bool_),
+        np.zeros(count + 1, np.int32), none.seq, none.ids, none.value,
+    )  # fmt: skip
+    return RankedBatch.concat([known, empty])
 
 
 def _overdue(states: Sequence[State], watermark: int | None) -> tuple[Ints, Ints]:

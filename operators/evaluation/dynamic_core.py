@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.evaluation.core import Found
+from operators.evaluation.division import final_lists
 from operators.indexes import Cost, Load
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from operators.indexes.dynamic.dynamic_topk import DynamicTopk
@@ -234,7 +235,7 @@ class DynamicCore:
         """Return queries, states of objects and lists; open ones are searched for anew."""
         return {
             **self._index.snapshot(),
-            "results": self.results(self.numbers()),
+            "results": self.results(without(self.numbers(), self._fresh)),
             "fresh": self._fresh,
             "open": self._open,
             "final": self._final,
@@ -262,7 +263,7 @@ class DynamicCore:
 
     @staticmethod
     def saved_results(state: Mapping[str, Any]) -> RankedBatch:
-        """Return the lists of a snapshot."""
+        """Return the lists of a snapshot; a query that is fresh, as one is that came early, has none."""
         results: RankedBatch = state["results"]
         return results
 
@@ -272,7 +273,7 @@ class DynamicCore:
         now, passed = like["now"], like["passed"]
         begun = np.zeros(len(queries), np.bool_) if now is None else queries.ts <= now
         over = np.zeros(len(queries), np.bool_) if passed is None else queries.end <= passed
-        final = results.take(np.flatnonzero(np.isin(results.number, queries.number[over])))
+        final = final_lists(queries.take(np.flatnonzero(over)), results)
         living = ~np.isin(queries.number, final.number)
         table = {
             **like["queries"],

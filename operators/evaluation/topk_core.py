@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.evaluation.core import Found
+from operators.evaluation.division import final_lists
 from operators.indexes import Cost, Load
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from operators.indexes.topk.buffers import Buffers
@@ -20,7 +21,7 @@ from operators.indexes.topk.topk_index import MessageIndex, Requests, messages_o
 from operators.indexes.topk.topk_lists import TopkLists, Wanted
 from operators.indexes.topk.window_log import WindowLog
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
-from streams.columns import Ints, union_of
+from streams.columns import Ints, union_of, without
 from streams.scoring import unit_weights
 from streams.vocabulary import Vocabulary
 
@@ -161,7 +162,7 @@ class TopkCore:
         return {
             "table": self._table.snapshot(),
             "lists": self._lists.snapshot(),
-            "results": self.results(self.numbers()),
+            "results": self.results(without(self.numbers(), self._lists.fresh)),
             "log": self._log.snapshot(),
             "searched": self._searched,
             "until": self._until,
@@ -183,7 +184,7 @@ class TopkCore:
 
     @staticmethod
     def saved_results(state: Mapping[str, Any]) -> RankedBatch:
-        """Return the lists of a snapshot."""
+        """Return the lists of a snapshot; a query that is fresh, as one is that came early, has none."""
         results: RankedBatch = state["results"]
         return results
 
@@ -191,7 +192,7 @@ class TopkCore:
     def divided(like: Mapping[str, Any], queries: QueryBatch, results: RankedBatch) -> dict[str, Any]:
         """Return a snapshot with these queries: those that have ended keep their lists, all others are searched for anew."""
         over = np.zeros(len(queries), np.bool_) if like["until"] is None else queries.end <= like["until"]
-        final = results.take(np.flatnonzero(np.isin(results.number, queries.number[over])))
+        final = final_lists(queries.take(np.flatnonzero(over)), results)
         table = {
             **like["table"],
             **saved_columns(queries),
