@@ -118,7 +118,7 @@ def measure(workload: Delivered, sink: str, seconds: float, folder: Path) -> Mea
     statistics = Statistics.of_batches(objects.slice(0, SAMPLE), queries.slice(0, SAMPLE), space)
     plan = build_plan("kd", statistics, SETUP.evaluators)
     options = {"workload": asdict(workload), "batch": batch, "seconds": seconds, "warm_up": 2}
-    topology = tornado_topology(SETUP, NamedSpout, options, plan, folder)
+    topology = tornado_topology(SETUP, NamedSpout, options, plan, folder, space)
     file = SINKS[sink]
     summary = run_topology(
         topology if file is None else with_results(topology, str(folder / file)), runtime="local"

@@ -50,9 +50,9 @@ def plan_from_start(setup: Setup, objects: ObjectBatch, queries: QueryBatch) -> 
 
 
 def tornado_topology(
-    setup: Setup, source: type[Spout], options: Mapping[str, Any], plan: Plan, folder: Path
+    setup: Setup, source: type[Spout], options: Mapping[str, Any], plan: Plan, folder: Path, space: Rect = SPACE
 ) -> Topology:
-    """Declare a setup over a spout of objects and queries; the plan travels as a file in a folder."""
+    """Declare a setup over a spout of objects and queries in a space; the plan travels as a file in a folder."""
     path = folder / "plan"
     save(plan, path)
     balanced = setup.policy is not None
@@ -65,8 +65,9 @@ def tornado_topology(
     if balanced:
         bolts["balancer"] = {"policy": setup.policy}
     shipped = CONF / ("tornado.toml" if setup.textual_summary or balanced else "tornado-static.toml")
-    tables = {"topology": {"name": "tornado", "plan": path, "epoch": {"feedback": 2}}, "bolt": bolts}
-    without = ["topology.space", "topology.epoch", "topology.partitioner"]
+    declared = {"name": "tornado", "plan": path, "space": list(space.as_tuple()), "epoch": {"feedback": 2}}
+    tables = {"topology": declared, "bolt": bolts}
+    without = ["topology.epoch", "topology.partitioner"]
     unread = [
         *([] if setup.textual_summary else ["keywords"]),
         *([] if balanced else ["statistics", "replies", "transfer"]),

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -96,7 +96,7 @@ ALIKE = 8
 SWEPT = 256
 
 
-@kernel
+@lean_kernel
 def _class_of(size: Int) -> Int:
     """Return the class of the smallest block with room for `size`: every size to 4, 6, 8, then four to the octave."""
     if size <= 8:
@@ -108,7 +108,7 @@ def _class_of(size: Int) -> Int:
     return 8 + (bits - 4) * 4 + (size - (1 << (bits - 1)) + step - 1) // step - 1
 
 
-@kernel
+@lean_kernel
 def _size_of(block_class: Int) -> Int:
     if block_class < 8:
         return block_class + 1
@@ -116,7 +116,7 @@ def _size_of(block_class: Int) -> Int:
     return (1 << (bits - 1)) + ((block_class - 8) % 4 + 1) * (1 << (bits - 3))
 
 
-@kernel
+@lean_kernel
 def _take_block(size: Int, postings: Postings, free: Slots, state: Ints) -> Int:
     block_class = _class_of(size)
     head = free[block_class]
@@ -129,7 +129,7 @@ def _take_block(size: Int, postings: Postings, free: Slots, state: Ints) -> Int:
     return np.int64(head)
 
 
-@kernel
+@lean_kernel
 def _give_block(base: Int, size: Int, postings: Postings, free: Slots, state: Ints) -> None:
     if size > 0:
         block_class = _class_of(size)
@@ -138,7 +138,7 @@ def _give_block(base: Int, size: Int, postings: Postings, free: Slots, state: In
         state[UNUSED] += size
 
 
-@kernel
+@lean_kernel
 def _copy(postings: Postings, source: Int, target: Int) -> None:
     postings[target, 0] = postings[source, 0]
     postings[target, 1] = postings[source, 1]
@@ -146,40 +146,47 @@ def _copy(postings: Postings, source: Int, target: Int) -> None:
     postings[target, 3] = postings[source, 3]
 
 
-@kernel
+@lean_kernel
+def _copy_all(postings: Postings, source: Int, target: Int, count: Int) -> None:
+    """Copy a block into another, row by row: a slice would be copied into memory of its own first."""
+    for k in range(count):
+        _copy(postings, source + k, target + k)
+
+
+@lean_kernel
 def _swap(postings: Postings, one: Int, other: Int) -> None:
     for k in range(4):
         postings[one, k], postings[other, k] = postings[other, k], postings[one, k]
 
 
-@kernel
+@lean_kernel
 def _centre(edge: Any) -> Int:
     """Return the centre of a packed (low, extent) in quanta."""
     return np.int64(edge & LOW16) + (np.int64(edge >> SHIFT) >> 1)
 
 
-@kernel
+@lean_kernel
 def _size_class(g: Int, groups: Slots) -> Int:
     return np.int64(groups[g, SIZE]) & ((1 << CLASS_BITS) - 1)
 
 
-@kernel
+@lean_kernel
 def _shift(g: Int, groups: Slots) -> Int:
     return (np.int64(groups[g, SIZE]) >> CLASS_BITS) & ((1 << SHIFT_BITS) - 1)
 
 
-@kernel
+@lean_kernel
 def _holes(g: Int, groups: Slots) -> Int:
     return np.int64(groups[g, SIZE]) >> HOLE_SHIFT
 
 
-@kernel
+@lean_kernel
 def _origin(packed: Int, shift: Int) -> Any:
     """Return where a frame starts: multiples of half its size are packed."""
     return (packed & 0xFFFF) << (15 + shift), ((packed >> 16) & 0xFFFF) << (15 + shift)
 
 
-@kernel
+@lean_kernel
 def _frame(low_x: Int, low_y: Int, high_x: Int, high_y: Int, least: Int) -> Any:
     """Return shift and packed origin of the smallest frame around bounds, with at least some shift."""
     shift = least
@@ -191,14 +198,14 @@ def _frame(low_x: Int, low_y: Int, high_x: Int, high_y: Int, least: Int) -> Any:
     return np.int64(LARGEST_SHIFT), np.int64(0)
 
 
-@kernel
+@lean_kernel
 def _set_frame(g: Int, groups: Slots, size_class: Int, shift: Int, packed: Int) -> None:
     """Give a group a frame, and no holes."""
     groups[g, SIZE] = size_class | (shift << CLASS_BITS)
     groups[g, ORIGIN] = np.int32(np.uint32(packed))
 
 
-@kernel
+@lean_kernel
 def _in_frame(g: Int, groups: Slots, low_x: Int, low_y: Int, high_x: Int, high_y: Int) -> bool:
     shift = _shift(g, groups)
     from_x, from_y = _origin(np.int64(groups[g, ORIGIN]), shift)
@@ -206,7 +213,7 @@ def _in_frame(g: Int, groups: Slots, low_x: Int, low_y: Int, high_x: Int, high_y
     return bool(low_x >= from_x and low_y >= from_y and high_x - from_x < size and high_y - from_y < size)
 
 
-@kernel
+@lean_kernel
 def _edges(g: Int, groups: Slots, low_x: Int, low_y: Int, high_x: Int, high_y: Int) -> Any:
     """Return a box as a posting of this group has it, in its two packed words."""
     shift = _shift(g, groups)
@@ -216,7 +223,7 @@ def _edges(g: Int, groups: Slots, low_x: Int, low_y: Int, high_x: Int, high_y: I
     return np.uint32(left) | (np.uint32(wide) << SHIFT), np.uint32(below) | (np.uint32(high) << SHIFT)
 
 
-@kernel
+@lean_kernel
 def _class_of_box(wide: Int, high: Int) -> Int:
     size_class = 0
     while (np.int64(1) << size_class) <= max(wide, high):
@@ -224,7 +231,7 @@ def _class_of_box(wide: Int, high: Int) -> Int:
     return min(size_class, 31)
 
 
-@kernel
+@lean_kernel
 def _best_side(count: Int, per_posting: float, across: Int, list_length: Int) -> Int:
     """Return the side for a group: enough cells for its postings, none smaller than a quarter of their regions.
 
@@ -243,7 +250,7 @@ def _best_side(count: Int, per_posting: float, across: Int, list_length: Int) ->
     return side
 
 
-@kernel
+@lean_kernel
 def _wanted_side(g: Int, groups: Slots, per_posting: float, most_per_posting: float, list_length: Int) -> Int:
     """Return the side that a group should have before it takes another posting: its own, or a larger one.
 
@@ -261,13 +268,13 @@ def _wanted_side(g: Int, groups: Slots, per_posting: float, most_per_posting: fl
     return side
 
 
-@kernel
+@lean_kernel
 def _across(g: Int, groups: Slots) -> Int:
     """Return the number of bits of a region's extent in its group's frame."""
     return _size_class(g, groups) - _shift(g, groups)
 
 
-@kernel
+@lean_kernel
 def _side_number(side: Int) -> Int:
     i = 0
     while SIDES[i] != side:
@@ -275,7 +282,7 @@ def _side_number(side: Int) -> Int:
     return i
 
 
-@kernel
+@lean_kernel
 def _take_cells(number: Int, cells: Slots, free_cells: Slots, state: Ints) -> Int:
     """Return where there is room for the cells of a grid."""
     base = np.int64(free_cells[number])
@@ -288,7 +295,7 @@ def _take_cells(number: Int, cells: Slots, free_cells: Slots, state: Ints) -> In
     return base
 
 
-@kernel
+@lean_kernel
 def _empty_group(
     g: Int, groups: Slots, cells: Slots, postings: Postings, free: Slots, free_cells: Slots, state: Ints
 ) -> None:
@@ -320,7 +327,7 @@ def _gathered(g: Int, groups: Slots, cells: Slots, postings: Postings) -> Postin
     return copied
 
 
-@kernel
+@lean_kernel
 def _reframe(g: Int, old: Postings, i: Int, box: Slots, groups: Slots) -> None:
     """Give a group the smallest frame around its postings and one more box, and the postings their places in it."""
     shift, count = _shift(g, groups), old.shape[0]
@@ -401,7 +408,7 @@ def _regrid(
     groups[g, CROWDING] = min(crowding, MOST_CROWDING)
 
 
-@kernel
+@lean_kernel
 def _find_group(word: Int, size_class: Int, divided: bool, directory: Slots, groups: Slots) -> Int:
     """Return the group of a word and class, or the one whose postings are told apart by second words; -1 is none."""
     g = np.int64(directory[word])
@@ -410,7 +417,7 @@ def _find_group(word: Int, size_class: Int, divided: bool, directory: Slots, gro
     return g
 
 
-@kernel
+@lean_kernel
 def _open_group(size_class: Int, groups: Slots, state: Ints) -> Int:
     """Return a new, empty list."""
     g = state[FREE_GROUP]
@@ -424,13 +431,13 @@ def _open_group(size_class: Int, groups: Slots, state: Ints) -> Int:
     return g
 
 
-@kernel
+@lean_kernel
 def _close_group(g: Int, groups: Slots, state: Ints) -> None:
     groups[g, COUNT], groups[g, NEXT] = 0, state[FREE_GROUP]
     state[FREE_GROUP] = g
 
 
-@kernel
+@lean_kernel
 def _unchain(word: Int, g: Int, directory: Slots, groups: Slots) -> None:
     """Take a group out of its word's chain."""
     if directory[word] == g:
@@ -442,7 +449,7 @@ def _unchain(word: Int, g: Int, directory: Slots, groups: Slots) -> None:
     groups[before, NEXT] = groups[g, NEXT]
 
 
-@kernel
+@lean_kernel
 def _divide(
     word: Int, size_class: Int, directory: Slots, groups: Slots, cells: Slots, free_cells: Slots, state: Ints
 ) -> Int:
@@ -455,21 +462,21 @@ def _divide(
     return g
 
 
-@kernel
+@lean_kernel
 def _place_in_list(g: Int, groups: Slots, postings: Postings, free: Slots, state: Ints) -> Int:
     """Make room at the end of a list and return the place."""
     count, base, capacity = np.int64(groups[g, COUNT]), np.int64(groups[g, BASE]), np.int64(groups[g, CAPACITY])
     if count == capacity:
         block = _size_of(_class_of(count + 1))
         moved = _take_block(block, postings, free, state)
-        postings[moved : moved + count] = postings[base : base + count]
+        _copy_all(postings, base, moved, count)
         _give_block(base, capacity, postings, free, state)
         groups[g, BASE], groups[g, CAPACITY] = moved, block
         base = moved
     return base + count
 
 
-@kernel
+@lean_kernel
 def _place_in_row(row: Int, column: Int, side: Int, cells: Slots, postings: Postings, free: Slots, state: Ints) -> Int:
     """Make room at the end of a cell and return the place.
 
@@ -481,7 +488,7 @@ def _place_in_row(row: Int, column: Int, side: Int, cells: Slots, postings: Post
         block = _size_of(_class_of(length + 1))
         moved = _take_block(block, postings, free, state)
         base = np.int64(cells[first])
-        postings[moved : moved + length] = postings[base : base + length]
+        _copy_all(postings, base, moved, length)
         _give_block(base, length, postings, free, state)
         cells[row] = block
         for k in range(side + 1):
@@ -496,7 +503,7 @@ def _place_in_row(row: Int, column: Int, side: Int, cells: Slots, postings: Post
     return place
 
 
-@kernel
+@lean_kernel
 def _place_in_hole(g: Int, entry: Int, groups: Slots, cells: Slots, postings: Postings) -> Int:
     """Return a hole among the last of a cell and count it as filled, or -1."""
     if _holes(g, groups) > 0:

@@ -54,6 +54,7 @@ from operators.indexes.range.kag_group_kernels import (
     _class_of_box,
     _close_group,
     _copy,
+    _copy_all,
     _divide,
     _edges,
     _empty_group,
@@ -75,7 +76,7 @@ from operators.indexes.range.kag_group_kernels import (
     _unchain,
     _wanted_side,
 )
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -84,12 +85,12 @@ Slots = NDArray[np.int32]
 Postings = NDArray[np.uint32]
 
 
-@kernel
+@lean_kernel
 def _tag_of(word: Int) -> Int:
     return np.int32(word if word < EXACT_TAGS else min(EXACT_TAGS | (word & (EXACT_TAGS - 1)), NO_WORD - 1))
 
 
-@kernel
+@lean_kernel
 def tag(
     slots: Slots, words: Slots, round_ones: NDArray[np.bool_], kw: Slots, pool: Slots, traits: Any, tags: Postings,
     flags: Postings,
@@ -128,7 +129,7 @@ def tag(
         flags[i] = flag | (VERIFY if doubt else np.uint32(0))
 
 
-@kernel
+@lean_kernel
 def _hint(
     i: Int, words: Slots, box: Slots, directory: Slots, groups: Slots, cells: Slots, postings: Postings, filing: bool
 ) -> None:
@@ -163,7 +164,7 @@ def _hint(
             prefetch(postings, 4 * base)
 
 
-@kernel
+@lean_kernel
 def _cell(g: Int, edge_x: Any, edge_y: Any, groups: Slots, cells: Slots) -> Any:
     """Return where the postings of a box's cell begin and end; a list is one cell."""
     side, base = np.int64(groups[g, SIDE]), np.int64(groups[g, BASE])
@@ -173,7 +174,7 @@ def _cell(g: Int, edge_x: Any, edge_y: Any, groups: Slots, cells: Slots) -> Any:
     return np.int64(cells[entry]), np.int64(cells[entry + 1])
 
 
-@kernel
+@lean_kernel
 def _equal(one: Int, other: Int, shape: Floats, traits: Any, kw: Slots, pool: Slots) -> bool:
     """Tell whether two queries ask the same; who sleeps, and what was said that makes no difference, does not matter."""
     if traits[one] & 7 != traits[other] & 7 or traits[one] & 7 > 2:
@@ -191,7 +192,7 @@ def _equal(one: Int, other: Int, shape: Floats, traits: Any, kw: Slots, pool: Sl
     return True
 
 
-@kernel
+@lean_kernel
 def _partner(
     slot: Int, first: Int, last: Int, edge_x: Any, edge_y: Any, flags: Any, tags: Any, postings: Postings,
     bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots,
@@ -219,7 +220,7 @@ def _partner(
     return found if alike >= ALIKE else np.int64(-1)
 
 
-@kernel
+@lean_kernel
 def _join(slot: Int, place: Int, postings: Postings, bundles: Slots, members: Slots, free: Slots, state: Ints) -> None:
     """Let a query share a posting; there is room for another bundle, and for this one to be half as large again."""
     if postings[place, 2] & SHARED == 0:
@@ -241,7 +242,7 @@ def _join(slot: Int, place: Int, postings: Postings, bundles: Slots, members: Sl
     if count == room:
         rows = _size_of(_class_of(room // 4 + room // 8 + 1))
         moved = _take_block(rows, postings, free, state)
-        postings[moved : moved + room // 4] = postings[base : base + room // 4]
+        _copy_all(postings, base, moved, room // 4)
         _give_block(base, room // 4, postings, free, state)
         bundles[b, SLOTS_AT], bundles[b, ROOM] = moved, 4 * rows
         base = moved
@@ -251,7 +252,7 @@ def _join(slot: Int, place: Int, postings: Postings, bundles: Slots, members: Sl
     state[MEMBERS] += 1
 
 
-@kernel
+@lean_kernel
 def _leave(slot: Int, postings: Postings, bundles: Slots, members: Slots, free: Slots, state: Ints) -> None:
     """Take a query out of its bundle; an empty one is closed."""
     b = np.int64(members[slot, 0]) - 1
@@ -268,14 +269,14 @@ def _leave(slot: Int, postings: Postings, bundles: Slots, members: Slots, free: 
         state[FREE_BUNDLE] = b
 
 
-@kernel
+@lean_kernel
 def _crowd(g: Int, groups: Slots) -> Int:
     """Return how many of a group's postings an object is expected to meet, by the size of regions in the frame."""
     count, across = np.int64(groups[g, COUNT]), _across(g, groups)
     return count if across >= 15 else count >> (2 * (15 - across))
 
 
-@kernel
+@lean_kernel
 def _group_for(
     slot: Int, word: Int, i: Int, box: Slots, size_class: Int, kw: Slots, traits: Any, apart: NDArray[np.uint8],
     directory: Slots, groups: Slots, cells: Slots, free_cells: Slots, state: Ints,
@@ -308,7 +309,7 @@ def _group_for(
     return g
 
 
-@kernel
+@lean_kernel
 def add(
     start: Int, slots: Slots, words: Slots, box: Slots, tags: Postings, flags: Postings, directory: Slots,
     groups: Slots, cells: Slots, postings: Postings, free: Slots, free_cells: Slots, bundles: Slots, members: Slots,
@@ -389,7 +390,7 @@ def add(
     return slots.shape[0]
 
 
-@kernel
+@lean_kernel
 def _take_out(place: Int, g: Int, groups: Slots, postings: Postings) -> None:
     """Take out a posting: a list's last one takes the place, in a grid a hole is left."""
     if groups[g, SIDE] == 1:
@@ -401,7 +402,7 @@ def _take_out(place: Int, g: Int, groups: Slots, postings: Postings) -> None:
     groups[g, COUNT] -= 1
 
 
-@kernel
+@lean_kernel
 def _sweep(
     first: Int, last: Int, word: Int, g: Int, words: Slots, where: Slots, done: NDArray[np.bool_], groups: Slots,
     postings: Postings,
@@ -423,7 +424,7 @@ def _sweep(
     return gone
 
 
-@kernel
+@lean_kernel
 def _shrink(
     word: Int, g: Int, whole: Int, second: Int, box: Slots, groups: Slots, cells: Slots, postings: Postings,
     directory: Slots, free: Slots, free_cells: Slots, state: Ints, per_posting: float, most_per_posting: float,
@@ -452,7 +453,7 @@ def _shrink(
         _close_group(whole, groups, state)
 
 
-@kernel
+@lean_kernel
 def discard(
     start: Int, slots: Slots, words: Slots, box: Slots, done: NDArray[np.bool_], where: Slots, directory: Slots,
     groups: Slots, cells: Slots, postings: Postings, free: Slots, free_cells: Slots, bundles: Slots, members: Slots,

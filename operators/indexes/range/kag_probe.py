@@ -28,7 +28,7 @@ from operators.indexes.range.kag_group_kernels import (
     SLOTS_AT,
     TOGETHER,
 )
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -69,7 +69,7 @@ RUNS_AHEAD = 10
 LINES_AHEAD = 8
 
 
-@kernel
+@lean_kernel
 def _fits(
     slot: Int, word: Int, x: float, y: float, tick: Int, stamp: Slots, shape: Floats, traits: Any, kw: Slots,
     pool: Slots, haversine: bool,
@@ -98,7 +98,7 @@ def _fits(
     return not either
 
 
-@kernel
+@lean_kernel
 def _in_ellipse(edges: Any, after: Any, bent: float) -> Int:
     """Tell from quanta whether a place is inside of a circle that its box encloses: 1, outside: -1, or too close: 0.
 
@@ -120,7 +120,7 @@ def _in_ellipse(edges: Any, after: Any, bent: float) -> Int:
     return -1 if x * x + y * y > most * most * (1.0 + bent) else 0
 
 
-@kernel
+@lean_kernel
 def _decide(
     slot: Int, edges: Any, rest: Any, after: Any, strictly: bool, word: Int, x: float, y: float, tick: Int,
     stamp: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
@@ -143,7 +143,7 @@ def _decide(
     return 1
 
 
-@kernel
+@lean_kernel
 def _settle(
     runs: Int, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots,
@@ -228,7 +228,7 @@ def _settle(
     return found
 
 
-@kernel
+@lean_kernel
 def probe(
     start: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     directory: Slots, groups: Slots, cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats,
