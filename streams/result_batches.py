@@ -112,6 +112,22 @@ class RankedBatch(RowColumns):
             off=np.zeros(1, np.int32), seq=ints, ids=Ids("int", ints), value=np.empty(0),
         )  # fmt: skip
 
+    @classmethod
+    def without_items(
+        cls,
+        number: Ints,
+        k: NDArray[np.integer] | int,
+        ts: Ints | int = 0,
+        kind: Bytes | int = 0,
+        *,
+        instant: bool = False,
+    ) -> "RankedBatch":
+        """Return lists of nothing, one for each number; what is a single value is the same for all, `kind` is their type."""
+        count, none = len(number), cls.empty()
+        columns = np.full(count, ts, np.int64), np.full(count, kind, np.uint8), np.full(count, k, np.int32)
+        rest = np.full(count, instant), np.zeros(count + 1, np.int32)
+        return cls(number, *columns, *rest, none.seq, none.ids, none.value)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchBatch(RowColumns):

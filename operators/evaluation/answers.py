@@ -190,9 +190,4 @@ class Answers:
 
 def _notes(numbers: Ints, ts: int | None, k: NDArray[np.integer], at: Ints | None = None) -> RankedBatch:
     """Return lists without items, which say something of a query (`RankedBatch`); with an instant: it is not answered yet."""
-    count = len(numbers)
-    return RankedBatch(
-        number=numbers, ts=np.full(count, ts or 0, np.int64) if at is None else at, type=np.zeros(count, np.uint8),
-        k=k.astype(np.int32), instant=np.full(count, at is not None), off=np.zeros(count + 1, np.int32), seq=_NONE,
-        ids=RankedBatch.empty().ids, value=np.empty(0),
-    )  # fmt: skip
+    return RankedBatch.without_items(numbers, k, (ts or 0) if at is None else at, instant=at is not None)

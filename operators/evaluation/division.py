@@ -52,12 +52,7 @@ def final_lists(over: QueryBatch, results: RankedBatch) -> RankedBatch:
     _, first = np.unique(known.number, return_index=True)
     known = known.take(first)
     silent = over.take(np.flatnonzero(~np.isin(over.number, known.number)))
-    count, none = len(silent), RankedBatch.empty()
-    empty = RankedBatch(
-        silent.number, np.zeros(count, np.int64), silent.type, silent.k, np.zeros(count, np.bool_),
-        np.zeros(count + 1, np.int32), none.seq, none.ids, none.value,
-    )  # fmt: skip
-    return RankedBatch.concat([known, empty])
+    return RankedBatch.concat([known, RankedBatch.without_items(silent.number, silent.k, kind=silent.type)])
 
 
 def _overdue(states: Sequence[State], watermark: int | None) -> tuple[Ints, Ints]:

@@ -273,8 +273,4 @@ class KeptCore(StandingQueries):
 
 def _refusals(queries: QueryBatch, instants: Ints) -> RankedBatch:
     """Return lists that say that there is no answer."""
-    none, count = RankedBatch.empty(), len(queries)
-    return RankedBatch(
-        number=queries.number, ts=instants, type=queries.type, k=np.full(count, -1, np.int32),
-        instant=np.ones(count, np.bool_), off=np.zeros(count + 1, np.int32), seq=none.seq, ids=none.ids, value=none.value,
-    )  # fmt: skip
+    return RankedBatch.without_items(queries.number, -1, instants, queries.type, instant=True)

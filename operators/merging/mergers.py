@@ -154,7 +154,7 @@ class RankedMerger(Bolt):
         place, _, lists = self._partial.between(numbers << _SHIFT, (numbers + 1) << _SHIFT)
         filled, place = np.unique(place, return_inverse=True)
         merged = self._merged(place, lists, len(filled))
-        empty = _empty_lists(np.delete(numbers, filled), self._last_ts)
+        empty = RankedBatch.without_items(np.delete(numbers, filled), 1, self._last_ts)
         if len(filled):
             self._last_ts = max(self._last_ts, int(lists.ts.max()))
         return RankedBatch.concat([merged, empty])
@@ -223,15 +223,6 @@ def _each_once(batches: Sequence[RankedBatch]) -> bool:
         return False
     numbers = np.concatenate([np.empty(0, np.int64), *(batch.number for batch in batches)])
     return len(distinct(numbers)) == len(numbers)
-
-
-def _empty_lists(numbers: Ints, ts: int) -> RankedBatch:
-    count = len(numbers)
-    none = RankedBatch.empty()
-    return RankedBatch(
-        numbers, np.full(count, ts, np.int64), np.zeros(count, np.uint8), np.ones(count, np.int32),
-        np.zeros(count, np.bool_), np.zeros(count + 1, np.int32), none.seq, none.ids, none.value,
-    )  # fmt: skip
 
 
 @dataclass

@@ -33,13 +33,16 @@ def enclosed(index):
     boxes, rects = ball_boxes(held, index._table, index._lists), structure._rects[structure._subset[held]]
     assert (boxes[:, :2] >= rects[:, :2]).all()
     assert (boxes[:, 2:] <= rects[:, 2:]).all()
+    endless = structure._subset[held][structure._lists.endless(held)]
+    assert np.bincount(endless, minlength=len(structure._rects)).tolist() == structure._endless.tolist()
     return int(np.isfinite(structure._rects).all(axis=1).sum())
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "haversine"])
-def test_rectangles_enclose_the_balls(metric):
+@pytest.mark.parametrize("seed", range(5))
+def test_rectangles_enclose_the_balls(metric, seed):
     """Whatever comes, goes and shrinks; and they have ends once the balls do."""
-    rng = Random(3)
+    rng = Random(seed)
     space = SPACE if metric == "euclidean" else GLOBE
     index = make_knn_index("subsets", space, metric, subsets=7)
     drawn = Drawn(rng, space)
@@ -73,6 +76,24 @@ def test_objects_outside_of_a_rectangle_skip_the_subset():
     index.reset_cost()
     assert index.take(objects_batch([thing(12, 0.5, 0.5)])).tolist() == [99]
     assert index.cost().candidates == 5
+
+
+def test_rectangle_has_an_end_soon_after_the_last_ball_of_its_subset():
+    """A new ball among forty opens it for one object, which gives the ball an end: the next objects pass everybody over."""
+    index = make_knn_index("subsets", SPACE, subsets=1)
+    index.insert(knn_batch([subscription(n, n / 400, n / 400) for n in range(40)]))
+    index.take(objects_batch([thing(n, n / 400, n / 400) for n in range(1, 41)]))
+    index.take(objects_batch([thing(50, 0.0, 0.0)]))
+    assert enclosed(index) == 1
+    index.insert(knn_batch([subscription(99, 0.05, 0.05)]))
+    assert enclosed(index) == 0
+    index.reset_cost()
+    examined = []
+    for seq, far in ((60, 0.1), (61, 0.9), (62, 0.9)):
+        index.take(objects_batch([thing(seq, far, far)]))
+        examined.append(index.cost().candidates)
+    assert examined == [41, 41, 41]
+    assert enclosed(index) == 1
 
 
 def test_rectangles_are_computed_anew_when_that_is_worth_it(monkeypatch):

@@ -111,6 +111,10 @@ class BallLists:
         """Take note of balls."""
         kernels.note(slots, self._table.shape, self._radii.radius, self._table.metric == "haversine", self._ball)
 
+    def endless(self, slots: Slots) -> NDArray[np.bool_]:
+        """Tell which balls had no end when they were last noted."""
+        return np.asarray(self._ball[slots, 3] == np.inf)
+
     def add(self, slots: Slots, boxes: Boxes) -> None:
         """File subscriptions in the cells of their boxes."""
         room = len(self._table.traits)
