@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dynamic_stream import SPACE, MovingObjects, standing_queries, word_statistics
-from operators.indexes.dynamic.dynamic_topk import DynamicTopk
+from operators.indexes.dynamic.dynamic_lists import DynamicLists, dynamic_topk
 from operators.indexes.dynamic.grid_refiller import GridRefiller
 from streams.errors import RunError
 
@@ -163,16 +163,18 @@ def measure(parts: Parts, setting: Setting, known: Known | None = None) -> Measu
     )
 
 
-def _begun(parts: Parts, setting: Setting) -> tuple[DynamicTopk, MovingObjects]:
+def _begun(parts: Parts, setting: Setting) -> tuple[DynamicLists, MovingObjects]:
     """Return an index with all objects, and no query."""
     words = word_statistics(setting.seed)
-    index = DynamicTopk(parts.index, parts.refill, SPACE, "euclidean", words, parts.index_options, parts.refill_options)
+    index = dynamic_topk(
+        parts.index, parts.refill, SPACE, "euclidean", words, parts.index_options, parts.refill_options
+    )
     objects = MovingObjects(setting.objects, setting.seed)
     index.update(objects.first)
     return index, objects
 
 
-def _register(index: DynamicTopk, setting: Setting, known: Known | None) -> None:
+def _register(index: DynamicLists, setting: Setting, known: Known | None) -> None:
     queries = standing_queries(
         setting.queries, setting.seed, k=setting.k, most_words=setting.most_words, alpha=setting.alpha
     )
@@ -202,7 +204,7 @@ def _cut(known: Known, numbers: Any, most: Any) -> Known:
     return ends, objects[place], score[place]
 
 
-def _lists(index: DynamicTopk, setting: Setting) -> tuple[Any, ...]:
+def _lists(index: DynamicLists, setting: Setting) -> tuple[Any, ...]:
     numbers = np.arange(min(setting.queries, COMPARED), dtype=np.int64)
     off, objects, score = index.lists(numbers)
     return tuple(off.tolist()), tuple(index.objects.first_seen[objects].tolist()), tuple(score.tolist())

@@ -1,10 +1,11 @@
 """Draw a city of couriers who move and change what they offer, and of kitchens that want the best of them nearby.
 
-    python examples/make_couriers.py COURIERS.jsonl.gz KITCHENS.jsonl.gz ZONES.jsonl.gz
+    python examples/make_couriers.py COURIERS.jsonl.gz KITCHENS.jsonl.gz ZONES.jsonl.gz CUSTOMERS.jsonl.gz
 
 A city of 12 by 12 kilometres with streets every 200 metres. A courier rides to one place after the other; on arrival it may
-change what it carries, end its shift, or come back from a break. Zones are fences: they want to know who rides in and out. The
-shipped `data/couriers.jsonl.gz`, `data/kitchens.jsonl.gz` and `data/zones.jsonl.gz` were made by this script.
+change what it carries, end its shift, or come back from a break. Zones are fences: they want to know who rides in and out.
+Customers want the nearest. The shipped `data/couriers.jsonl.gz`, `data/kitchens.jsonl.gz`, `data/zones.jsonl.gz` and
+`data/customers.jsonl.gz` were made by this script.
 """
 
 import gzip
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 SIDE, STREET = 12.0, 0.2
-COURIERS, KITCHENS, ZONES, ROUNDS = 240, 300, 200, 40
+COURIERS, KITCHENS, ZONES, CUSTOMERS, ROUNDS = 240, 300, 200, 300, 40
 ROUND_MS = 15_000
 VEHICLES = ["bicycle", "scooter", "cargo-bike", "van"]
 OFFERS = ["hot", "cold", "frozen", "pizza", "sushi", "soup", "cake", "drinks", "flowers", "parcel", "express", "night"]
@@ -139,9 +140,37 @@ def zones(rng: random.Random) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: (int(line["ts"]), line["op"] == "register"))
 
 
+def customers(rng: random.Random) -> list[dict[str, Any]]:
+    """Return standing questions for the nearest couriers: of all, of those with any or all of some loads, or without some."""
+    lines = []
+    for n in range(CUSTOMERS):
+        x, y = somewhere(rng)
+        line: dict[str, Any] = {
+            "op": "register",
+            "id": f"customer-{n}",
+            "ts": 0 if rng.random() < 0.6 else rng.randrange(ROUNDS * ROUND_MS),
+            "type": "knn",
+            "at": [x, y],
+            "k": rng.choice([1, 1, 3, 5]),
+        }
+        if n % 3:
+            line |= {"keywords": rng.sample(OFFERS, rng.choice([1, 2])), "match": rng.choice(["any", "all"])}
+        if n % 4 == 0:
+            line["none"] = [rng.choice(VEHICLES)]
+        if rng.random() < 0.3:
+            line["ttl"] = rng.randrange(ROUND_MS, ROUNDS * ROUND_MS)
+        lines.append(line)
+    return sorted(lines, key=lambda line: int(line["ts"]))
+
+
 def main(outputs: list[str]) -> None:
     """Write all files."""
-    drawn = (couriers(random.Random(1)), kitchens(random.Random(2)), zones(random.Random(3)))
+    drawn = (
+        couriers(random.Random(1)),
+        kitchens(random.Random(2)),
+        zones(random.Random(3)),
+        customers(random.Random(4)),
+    )
     for path, lines in zip(outputs, drawn, strict=True):
         text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
         Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))

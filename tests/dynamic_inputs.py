@@ -1,4 +1,4 @@
-"""Random objects that move and change, queries for the k best of them, and topologies over these."""
+"""Random objects that move and change, queries for the k best or nearest of them, and topologies over these."""
 
 import random
 
@@ -26,11 +26,27 @@ def dynamic_objects(rng, count, last, names=14):
     return lines
 
 
+def dynamic_queries(rng, count, last):
+    """Queries for the k best by score, and for the k nearest: of any or all of some words, without some, or of all objects."""
+    lines = topk_queries(rng, count, last)
+    for line in lines:
+        if line["op"] == "register" and rng.random() < 0.4:
+            del line["alpha"]
+            line |= {
+                "type": "knn",
+                "match": rng.choice(["any", "all"]),
+                "keywords": rng.sample(WORDS, rng.randrange(3)),
+            }
+            if rng.random() < 0.3:
+                line["none"] = rng.sample(["salt", *(word for word in WORDS if word not in line["keywords"])], 1)
+    return lines
+
+
 def write_dynamic_inputs(folder, seed, objects=80, queries=25, last_ts=40):
     rng = random.Random(seed)
     return (
         write_lines(folder / "objects.jsonl", dynamic_objects(rng, objects, last_ts)),
-        write_lines(folder / "queries.jsonl", topk_queries(rng, queries, last_ts)),
+        write_lines(folder / "queries.jsonl", dynamic_queries(rng, queries, last_ts)),
     )
 
 

@@ -1,10 +1,12 @@
 """Plain dynamic objects and queries for their k best, drawn from one seed, with everything recomputed at every step."""
 
 import numpy as np
+from knn_model import matches
 from topk_model import Drawn, PlainSubscriptions
 
 from streams.batches import OP_DELETE, OP_UPSERT, ObjectBatch
 from streams.columns import Ids
+from streams.geometry import distance
 
 
 def objects_batch(records):
@@ -38,8 +40,8 @@ class PlainObjects:
                 self.states[record["id"]] = record | {"first_seen": first}
 
 
-class PlainTopk(PlainSubscriptions):
-    """Every query against every object."""
+class PlainBest(PlainSubscriptions):
+    """Every query against every object: `topk` queries by score, those with `match_any` by distance."""
 
     def __init__(self, space, metric, words):
         super().__init__(space, metric, words)
@@ -47,8 +49,15 @@ class PlainTopk(PlainSubscriptions):
         self.scored = {}
 
     def best(self, number):
-        """Return the (id, score) of the k best, best first."""
+        """Return the (id, score) of the k best, or the (id, distance) of the k nearest, best first."""
         q = self.rows[number]
+        if "match_any" in q:
+            near = sorted(
+                (-self._value(number, name, state), state["first_seen"], name)
+                for name, state in self.objects.states.items()
+                if matches(q, state)
+            )
+            return [(name, value) for value, _, name in near[: q["k"]]]
         ranked = sorted(
             (-self._value(number, name, state), state["first_seen"], name)
             for name, state in self.objects.states.items()
@@ -56,11 +65,15 @@ class PlainTopk(PlainSubscriptions):
         )
         return [(name, -value) for value, _, name in ranked[: q["k"]]]
 
+    def far(self, q, state):
+        return float(distance(np.array([state["x"]]), np.array([state["y"]]), q["x"], q["y"], self.metric)[0])
+
     def _value(self, number, name, state):
         """Score a state for a query, once."""
         seq, value = self.scored.get((number, name), (-1, 0.0))
         if seq != state["seq"]:
-            value = self.score(self.rows[number], state)
+            q = self.rows[number]
+            value = self.score(q, state) if "match_any" not in q else -self.far(q, state)
             self.scored[number, name] = state["seq"], value
         return value
 

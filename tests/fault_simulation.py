@@ -113,6 +113,7 @@ def shipped(name, folder, seed):
         "scored-evaluator": "topk",
         "dynamic-evaluator": "topk",
     }.get(operators["evaluator"], "range")
+    kind = "knn" if name == "dynamic-nearest.toml" else kind
     queries = []
     for n, ts in enumerate(times):
         near = rng.choice(objects)

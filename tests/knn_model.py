@@ -42,14 +42,14 @@ class PlainKnn:
         before = self.results()
         for o in objects:
             for n, q in self.rows.items():
-                if o["op"] == OP_UPSERT and n not in self.asleep and q["ts"] <= o["ts"] < q["end"] and _matches(q, o):
+                if o["op"] == OP_UPSERT and n not in self.asleep and q["ts"] <= o["ts"] < q["end"] and matches(q, o):
                     far = distance(np.array([o["x"]]), np.array([o["y"]]), q["x"], q["y"], self.metric)[0]
                     self.seen[n].append((float(far), o["seq"], o["id"]))
         after = self.results()
         return sorted(n for n in after if after[n] != before[n])
 
 
-def _matches(q, o):
+def matches(q, o):
     if q.get("none", frozenset()) & o["keywords"]:
         return False
     wanted = q["keywords"]

@@ -71,6 +71,8 @@ class Naive:
 
     def state(self, q, now, seen):
         """Return the result of a continuous knn or topk query when these objects have come."""
+        if q["type"] == "knn" and self.dynamic:
+            return self.nearest(q, self.current(seen))
         if q["type"] == "knn":
             return self.nearest(q, [o for o in seen if o.get("op") != "delete" and q["ts"] <= o["ts"] <= now])
         if self.dynamic:

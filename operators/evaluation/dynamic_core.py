@@ -1,4 +1,4 @@
-"""The core of topk queries over dynamic objects: the k best among the current states of all objects.
+"""The core of topk and knn queries over dynamic objects: the k best, or nearest, among the current states of all objects.
 
 All states are here, so a query that comes, or wakes up after a move, is searched for at once. States of the past are not: where
 queries end among the objects of an epoch, these are entered in several batches, and each query keeps its list of that moment.
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from operators.evaluation.core import Found
 from operators.evaluation.division import final_lists
-from operators.indexes import Cost, Load
-from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
-from operators.indexes.dynamic.dynamic_topk import DynamicTopk
-from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch, RankedBatch
+from operators.indexes import Load
+from operators.indexes.dynamic.dynamic_kinds import DynamicKinds, divided_kinds, saved_kinds
+from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints, union_of, without
 
 __all__ = ["DynamicCore"]
@@ -33,31 +32,30 @@ class DynamicCore:
     """
 
     remembers: ClassVar = True
-    ordered: ClassVar = True  # of two objects with the same score the one first seen is better
+    ordered: ClassVar = True  # of two objects with the same score, or as far away, the one first seen is better
     counts_by_place: ClassVar = False
     weighs_queries: ClassVar = True
 
-    def __init__(self, index: DynamicTopk) -> None:
+    def __init__(self, index: DynamicKinds) -> None:
         self._index = index
-        self._queries = queries = index.queries
         self._fresh, self._open, self._named, self._changed = _NONE, _NONE, _NONE, _NONE
         self._final: RankedBatch = RankedBatch.empty()
         self._now: int | None = None
         self._passed: int | None = None
-        self._searched = 0
-        self.numbers, self.holds, self.queries = queries.numbers, queries.holds, queries.queries
-        self.set_end, self.weights = queries.set_end, queries.weights
+        self.numbers, self.holds, self.queries = index.numbers, index.holds, index.queries
+        self.set_end, self.weights = index.set_end, index.weights
+        self.cost, self.reset_cost = index.cost, index.reset_cost
 
     @property
     def searches(self) -> int:
         """How often a list was filled from the objects."""
-        return self._index.refiller.searches
+        return self._index.searches
 
     # --- what comes and goes -----------------------------------------------------------------------------------------
 
     def insert(self, queries: QueryBatch) -> None:
         """Add queries; they have no list before they are settled."""
-        self._queries.insert(queries, np.inf)
+        self._index.insert(queries)
         self._fresh = union_of(self._fresh, queries.number)
 
     def remove(self, numbers: Ints) -> None:
@@ -67,19 +65,19 @@ class DynamicCore:
         self._forget_final(numbers)
         self._fresh, self._named = without(self._fresh, numbers), without(self._named, numbers)
         self._changed = without(self._changed, numbers)
-        self._queries.remove(numbers)
+        self._index.remove(numbers)
 
     def hush(self, numbers: Ints) -> None:
         """Let queries take no part; their lists stay as they are until they are woken."""
         numbers = numbers[self.holds(numbers)]
         self._freeze(numbers)
         self._changed = without(self._changed, numbers)
-        self._queries.hush(numbers)
+        self._index.hush(numbers)
 
     def wake(self, numbers: Ints) -> None:
         """Let queries take part again: the objects are searched for them anew."""
         numbers = numbers[self.holds(numbers)]
-        self._queries.wake(numbers)
+        self._index.wake(numbers)
         self._forget_final(numbers)
         self._fresh = union_of(self._fresh, without(numbers, self._open))
         if self._now is not None:
@@ -88,7 +86,7 @@ class DynamicCore:
     def ended(self, now: int) -> Ints:
         """Return the queries that have ended, each once."""
         named, self._named = self._named, _NONE
-        return union_of(named, self._queries.ended(now))
+        return union_of(named, self._index.ended(now))
 
     def _forget_final(self, numbers: Ints) -> None:
         if len(self._final):
@@ -114,7 +112,7 @@ class DynamicCore:
         last = int(objects.ts[-1]) if len(objects) else None
         ended = _NONE if last is None else self._due(last)
         start = 0
-        for end in np.unique(self._queries.ends_of(self._queries.slots(ended))).tolist():
+        for end in np.unique(self._index.ends(ended)).tolist():
             stop = int(np.searchsorted(objects.ts, end))
             self._update(objects.slice(start, stop))
             self._finish(ended, end)
@@ -129,13 +127,13 @@ class DynamicCore:
     def _due(self, until: int) -> Ints:
         """Return the queries that have ended by a time and have no final list yet; they are named from now on."""
         self._passed = until if self._passed is None else max(self._passed, until)
-        ended = self._queries.ended(until)
+        ended = self._index.ended(until)
         self._named = union_of(self._named, ended)
-        return without(without(ended, self._queries.asleep()), self._final.number)
+        return without(without(ended, self._index.asleep()), self._final.number)
 
     def _finish(self, ended: Ints, end: int) -> None:
         """Keep the final lists of those queries that end just then: all objects before are there, and none after."""
-        over = ended[self._queries.ends_of(self._queries.slots(ended)) == end]
+        over = ended[self._index.ends(ended) == end]
         self._start(over[np.isin(over, self._fresh)])
         self._freeze(over)
         self._changed = union_of(self._changed, over)
@@ -143,8 +141,8 @@ class DynamicCore:
     def _begin(self, now: int) -> None:
         """Open the fresh queries that are awake and have begun by a time."""
         if len(self._fresh):
-            awake = without(self._fresh, self._queries.asleep())
-            self._start(awake[self._queries.starts_of(self._queries.slots(awake)) <= now])
+            awake = without(self._fresh, self._index.asleep())
+            self._start(awake[self._index.starts(awake) <= now])
 
     def _start(self, numbers: Ints) -> None:
         if len(numbers):
@@ -156,7 +154,7 @@ class DynamicCore:
         """Begin and end what is due."""
         self._now = now
         ended = _NONE if until is None else self._due(until)
-        for end in np.unique(self._queries.ends_of(self._queries.slots(ended))).tolist():
+        for end in np.unique(self._index.ends(ended)).tolist():
             self._finish(ended, end)
         self._begin(now)
         return Found(changed=self._taken_changes())
@@ -179,26 +177,26 @@ class DynamicCore:
 
     def _listed(self, numbers: Ints) -> RankedBatch:
         """Return the lists of open queries."""
-        off, objects, score = self._index.lists(numbers)
-        return self._of(numbers, off, objects, score)
+        off, objects, value = self._index.lists(numbers)
+        return self._of(numbers, off, objects, value)
 
-    def _of(self, numbers: Ints, off: Ints, objects: Any = None, score: Floats | None = None) -> RankedBatch:
+    def _of(self, numbers: Ints, off: Ints, objects: Any = None, value: Floats | None = None) -> RankedBatch:
         objects = np.empty(0, np.int32) if objects is None else objects
         count, table = len(numbers), self._index.objects
         return RankedBatch(
-            number=numbers, ts=np.zeros(count, np.int64), type=np.full(count, TYPE_TOPK, np.uint8),
-            k=self._queries.k_of(self._queries.slots(numbers)), instant=np.zeros(count, np.bool_), off=off.astype(np.int32),
-            seq=table.first_seen[objects], ids=table.ids(objects), value=np.empty(0) if score is None else score,
+            number=numbers, ts=np.zeros(count, np.int64), type=self._index.types(numbers),
+            k=self._index.wanted(numbers), instant=np.zeros(count, np.bool_), off=off.astype(np.int32),
+            seq=table.first_seen[objects], ids=table.ids(objects), value=np.empty(0) if value is None else value,
         )  # fmt: skip
 
     def answer(self, numbers: Ints, _instants: Ints) -> RankedBatch:
         """Answer nothing: no query of this kind has an instant."""
-        assert not len(numbers), "a topk query is answered whenever its list changes"
+        assert not len(numbers), "a query of this kind is answered whenever its list changes"
         return RankedBatch.empty()
 
     def adopt(self, results: RankedBatch) -> None:
         """Take lists of queries that ended before they were woken here; all others are searched for."""
-        unknown = np.isin(results.number, self._queries.asleep()) & ~np.isin(results.number, self._final.number)
+        unknown = np.isin(results.number, self._index.asleep()) & ~np.isin(results.number, self._final.number)
         self._final = RankedBatch.concat([self._final, results.take(np.flatnonzero(unknown))])
         self._fresh = without(self._fresh, results.number[unknown])
 
@@ -211,23 +209,13 @@ class DynamicCore:
 
     # --- work --------------------------------------------------------------------------------------------------------
 
-    def cost(self) -> Cost:
-        """Return the work done: candidates of new states, and what was looked at in order to fill lists."""
-        cost = self._queries.cost()
-        return Cost(cost.objects, cost.candidates + self._index.refiller.examined - self._searched, cost.matches)
-
-    def reset_cost(self) -> None:
-        """Start counting work afresh."""
-        self._searched = self._index.refiller.examined
-        self._queries.reset_cost()
-
     def touching(self, _boxes: Floats) -> Ints:
         """Return the numbers of all: queries are not found by place."""
         return self.numbers()
 
     def load(self) -> Load:
         """Refuse: work is counted by query, not by place."""
-        raise NotImplementedError("topk queries are not counted by place")
+        raise NotImplementedError("queries over states are not counted by place")
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -243,7 +231,6 @@ class DynamicCore:
             "changed": self._changed,
             "now": self._now,
             "passed": self._passed,
-            "searched": self._index.refiller.examined - self._searched,
         }
 
     def restore(self, state: Any) -> None:
@@ -254,12 +241,11 @@ class DynamicCore:
         self._open = _NONE
         self._start(state["open"])
         self._changed = state["changed"]
-        self._searched = self._index.refiller.examined - state["searched"]
 
     @staticmethod
     def saved_queries(state: Mapping[str, Any]) -> QueryBatch:
         """Return the queries of a snapshot."""
-        return registrations({name: np.asarray(state["queries"][name]) for name in SAVED_COLUMNS})
+        return saved_kinds(state)
 
     @staticmethod
     def saved_results(state: Mapping[str, Any]) -> RankedBatch:
@@ -275,21 +261,12 @@ class DynamicCore:
         over = np.zeros(len(queries), np.bool_) if passed is None else queries.end <= passed
         final = final_lists(queries.take(np.flatnonzero(over)), results)
         living = ~np.isin(queries.number, final.number)
-        table = {
-            **like["queries"],
-            **saved_columns(queries),
-            "asleep": _NONE,
-            "cost": np.zeros(3, np.int64),
-            "recent": _NONE,
-        }
         return {
-            **like,
-            "queries": table,
+            **divided_kinds(like, queries),
             "results": results,
             "fresh": np.sort(queries.number[living & ~begun]),
             "open": np.sort(queries.number[living & begun]),
             "final": final,
             "named": np.sort(final.number),
             "changed": _NONE,
-            "searched": 0,
         }

@@ -1,4 +1,4 @@
-"""The evaluator of topk queries over objects that move and change (continuous search on dynamic spatial keyword objects)."""
+"""The evaluator of topk and knn queries over objects that move and change (search on dynamic spatial keyword objects)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from operators.evaluation.dynamic_core import DynamicCore
 from operators.evaluation.evaluator import Evaluator
 from operators.evaluation.object_states import check_states
-from operators.indexes.dynamic.dynamic_topk import DynamicTopk
+from operators.indexes.dynamic.dynamic_kinds import DynamicKinds
 from operators.indexes.dynamic.registry import FINDERS, PLANE_ONLY, REFILLERS
 from operators.operator import TaskContext
 from streams.batches import RankedBatch, batch_fields
@@ -18,18 +18,19 @@ __all__ = ["DynamicEvaluator"]
 
 @dataclass
 class DynamicEvaluator(Evaluator):
-    """Answers topk queries: the k best among the current states of all objects, by distance and text.
+    """Answers topk and knn queries: the k best among the current states of all objects, by distance and text, or by distance.
 
     Each task keeps the states of all objects, so all of them must see all records: any plan will do that gives a query one home
     and sends objects everywhere (hash, dkm-sks with a main-server, or none with a broadcast-router).
 
     Options:
-        index: how the queries that a new state concerns are found; one of `FINDERS`.
-        refill: what is kept of each query besides its list, and how it is filled; one of `REFILLERS`.
+        index: how the topk queries that a new state concerns are found; one of `FINDERS`.
+        refill: what is kept of each of these besides its list, and how it is filled; one of `REFILLERS`. Both are about scores:
+            knn queries have a radius pyramid and buffers of their own, or brute force where that is chosen.
         transfer_queries: as for every evaluator.
     """
 
-    answers: ClassVar = frozenset({"continuous topk"})
+    answers: ClassVar = frozenset({"continuous topk", "continuous knn"})
     answers_on: ClassVar = "rankings"
     outputs: ClassVar = {"rankings": batch_fields(RankedBatch), **Evaluator.exchanged}
     core_class: ClassVar = DynamicCore
@@ -61,4 +62,6 @@ class DynamicEvaluator(Evaluator):
     def make_core(self, context: TaskContext) -> DynamicCore:
         """Return an empty core."""
         check_states(context)
-        return DynamicCore(DynamicTopk(self.index, self.refill, context.space, context.metric, context.word_statistics))
+        return DynamicCore(
+            DynamicKinds(self.index, self.refill, context.space, context.metric, context.word_statistics)
+        )

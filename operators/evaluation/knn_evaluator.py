@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from operators.evaluation.evaluator import Evaluator
 from operators.evaluation.knn_core import KnnCore
+from operators.evaluation.object_states import check_no_states
 from operators.indexes.knn.registry import KNN_INDEXES, make_knn_index
 from operators.operator import TaskContext
 from streams.batches import RankedBatch, batch_fields
@@ -39,4 +40,5 @@ class KnnEvaluator(Evaluator):
 
     def make_core(self, context: TaskContext) -> KnnCore:
         """Return an empty index."""
+        check_no_states(context)
         return KnnCore(make_knn_index(self.index, context.space, context.metric))

@@ -1,9 +1,9 @@
-"""What evaluators need that follow the states of objects: all records at each task."""
+"""What evaluators need that follow the states of objects: all records at each task; and who cannot follow any."""
 
 from operators.operator import TaskContext
 from streams.errors import DeclarationError
 
-__all__ = ["check_states"]
+__all__ = ["check_no_states", "check_states"]
 
 
 def check_states(context: TaskContext) -> None:
@@ -28,4 +28,13 @@ def check_states(context: TaskContext) -> None:
         raise DeclarationError(
             f"{where} under a plan of the kind '{plan.kind}' a task whose places have all moved away is sent none; use the "
             "partitioner hash, or leave the balancer out"
+        )
+
+
+def check_no_states(context: TaskContext) -> None:
+    """Raise `DeclarationError` where lists of the nearest would have to follow states."""
+    if context.dynamic:
+        raise DeclarationError(
+            f"'{context.component}' keeps the nearest records, but a spout declares its objects dynamic, and states end; use a "
+            "dynamic-evaluator, or leave dynamic out"
         )

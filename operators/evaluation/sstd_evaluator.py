@@ -14,6 +14,7 @@ from operators.evaluation.handover import BOUND_FIELDS, Handover
 from operators.evaluation.kept_core import KeptCore
 from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.mixed_core import MixedCore
+from operators.evaluation.object_states import check_no_states
 from operators.evaluation.object_storage import ObjectStorage
 from operators.evaluation.range_core import RangeCore
 from operators.evaluation.terms_core import TermsCore
@@ -181,6 +182,7 @@ class SstdEvaluator(Evaluator):
 
     def make_core(self, context: TaskContext) -> MixedCore:
         """Return empty indexes."""
+        check_no_states(context)
         space, metric = context.space, context.metric
         grid = (DEFAULT_SIDE, DEFAULT_SIDE)
         index = partial(make_object_index, self.objects, space, metric)

@@ -74,7 +74,7 @@ class Oracle:
             vocabulary: the statistics of scores, and the words of ids by rank.
             words: keyword id to word, for the words that the vocabulary does not have.
             window: the sliding window of `topk`; none: all objects so far.
-            dynamic: whether records with the same id are states of one object (`topk` and fences only).
+            dynamic: whether records with the same id are states of one object (continuous `knn`, `topk` and fences).
         """
         if dynamic and window is not None:
             raise DeclarationError(
@@ -209,6 +209,8 @@ class Oracle:
 
     def _knn(self, q: Registration) -> Ranking:
         """Rank by (distance, seq) among the matching objects of q's life, or of a snapshot's window."""
+        if q.continuous and self._lifelines is not None:
+            return self._nearest_states(q, self._lifelines)
         objects = self.objects
         anywhere = replace(q, region=REGION_NONE)
         if q.continuous:
@@ -219,6 +221,15 @@ class Oracle:
         values = distance(objects.x[rows], objects.y[rows], q.shape[0], q.shape[1], self._metric)
         order = np.lexsort((rows, values))
         return Ranking(q.k, rows, values, order, objects.ts, q.ts, self._lasts(q), since=start)
+
+    def _nearest_states(self, q: Registration, lifelines: Lifelines) -> Ranking:
+        """Rank by (distance, first-seen order) among the matching states of dynamic objects, also those older than q."""
+        objects = self.objects
+        rows = inside(objects, 0, rows_upto(objects.ts, q.end - 1), replace(q, region=REGION_NONE), self._metric)
+        values = distance(objects.x[rows], objects.y[rows], q.shape[0], q.shape[1], self._metric)
+        order = np.lexsort((lifelines.first_seen[rows], values))
+        leaves = lifelines.leaves[rows]
+        return Ranking(q.k, rows, values, order, objects.ts, q.ts, self._lasts(q), leaves=leaves)
 
     def _topk(self, q: Registration) -> Ranking:
         """Rank by (score, seq), largest first, or over dynamic objects by (score largest first, first-seen order)."""

@@ -3,23 +3,21 @@
 import os
 import subprocess
 import sys
-from random import Random
 
 import numpy as np
 import pytest
-from dynamic_model import DrawnChanges, PlainTopk, objects_batch
+from dynamic_run import STEPS, Run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from topk_model import topk_batch, vocabulary
 
 from operators.indexes.core import standing_queries
 from operators.indexes.dynamic import threshold_buffers
-from operators.indexes.dynamic.dynamic_topk import DynamicTopk
+from operators.indexes.dynamic.dynamic_lists import dynamic_topk
 from operators.indexes.dynamic.registry import FINDERS, PLANE_ONLY, REFILLERS
 from streams.batches import FOREVER, OP_DELETE, OP_UPSERT
 from streams.errors import DeclarationError
 from streams.geometry import Rect
-from streams.state import pack_state, unpack_state
 
 SPACES = {"euclidean": Rect(0.0, -1.0, 1.0, 3.0), "haversine": Rect(-180.0, -90.0, 180.0, 90.0)}
 EXAMPLES = int(os.environ.get("DYNAMIC_EXAMPLES", "12"))
@@ -46,67 +44,15 @@ quickly = settings(
 )  # fmt: skip
 
 
-class Run:
-    """An index and its model, side by side."""
+class TopkRun(Run):
+    """Lists of `topk` queries."""
 
     def __init__(self, index, refill, metric="euclidean", seed=0, documents=1000, space=None, names=12):
         space, words = space or SPACES[metric], vocabulary(documents)
         options = EAGER.get(index), EAGER.get(refill)
-        self.make = lambda: DynamicTopk(index, refill, space, metric, words, *options)
-        self.index, self.model = self.make(), PlainTopk(space, metric, words)
-        self.rng = Random(seed)
-        self.drawn = DrawnChanges(self.rng, space, names)
-        self.said = {}
-
-    def insert(self, count=None):
-        queries = [
-            self.drawn.query() | {"end": FOREVER, "k": self.rng.choice([1, 2, 3, 5, 30])}
-            for _ in range(count or self.rng.randrange(1, 6))
-        ]
-        self.add(queries)
-
-    def add(self, queries):
-        self.index.queries.insert(topk_batch(queries), np.inf)
-        self.model.insert(queries)
-        self.index.open(np.array([q["number"] for q in queries], np.int64))
-        if self.rng.random() < 0.7:
-            self.compare(self.index.fill())
-
-    def remove(self):
-        gone = np.array([n for n in self.model.rows if self.rng.random() < 0.3], np.int64)
-        self.index.close(gone)
-        self.index.queries.remove(gone)
-        self.model.remove(gone.tolist())
-
-    def update(self, count=None):
-        count = count or self.rng.choice([1, 1, 2, 5, 20])
-        self.enter([self.drawn.record(self.model.objects.states) for _ in range(count)])
-
-    def enter(self, records):
-        self.model.objects.apply(records)
-        self.compare(self.index.update(objects_batch(records)))
-
-    def compare(self, changed):
-        """Check all lists; what is not said to have changed has not."""
-        numbers = np.array(sorted(self.model.rows), np.int64)
-        off, objects, score = self.index.lists(numbers)
-        names = self.index.objects.ids(objects).to_list()
-        for row, number in enumerate(numbers.tolist()):
-            found = list(zip(names[off[row] : off[row + 1]], score[off[row] : off[row + 1]].tolist(), strict=True))
-            assert found == self.model.best(number)
-            assert number in changed or found == self.said.get(number, [])
-            self.said[number] = found
-
-    def save(self):
-        state = unpack_state(pack_state(self.index.snapshot()))
-        self.index = self.make()
-        self.index.restore(state)
-        assert self.index.objects.snapshot()["objects"].seq.tolist() == state["objects"]["objects"].seq.tolist()
-        self.index.open(self.index.queries.numbers())
-        self.compare(self.index.fill())
-
-
-STEPS = ("insert",) * 2 + ("update",) * 8 + ("remove", "save")
+        super().__init__(
+            lambda: dynamic_topk(index, refill, space, metric, words, *options), space, metric, words, seed, names
+        )
 
 
 @every_setting
@@ -116,7 +62,7 @@ def test_lists_are_those_of_the_definition(monkeypatch, index, refill, metric, s
     """Whatever moves, changes, vanishes and comes again, with queries that come and go in between."""
     monkeypatch.setattr(standing_queries, "SMALLEST_REBUILD", 6)
     monkeypatch.setattr(standing_queries, "CHUNK", 7)
-    run = Run(index, refill, metric, seed, documents=1000 if seed % 3 else 0, names=12 if seed % 2 else 60)
+    run = TopkRun(index, refill, metric, seed, documents=1000 if seed % 3 else 0, names=12 if seed % 2 else 60)
     for _ in range(25):
         getattr(run, run.rng.choice(STEPS))()
     run.update()
@@ -126,7 +72,7 @@ def test_lists_are_those_of_the_definition(monkeypatch, index, refill, metric, s
 @every_pair
 def test_equal_scores_go_to_the_object_first_seen(index, refill):
     """Many objects in one place with the same words, which come, go and come again."""
-    run = Run(index, refill, seed=5, names=40)
+    run = TopkRun(index, refill, seed=5, names=40)
     run.drawn.place = lambda: (0.5, 0.5)
     run.drawn.keywords = lambda _least: frozenset([1, 2])
     run.insert(20)
@@ -137,7 +83,7 @@ def test_equal_scores_go_to_the_object_first_seen(index, refill):
 @every_pair
 def test_objects_leap_and_change_everything(index, refill):
     """A crowd in one corner that leaps to another, loses all keywords, and gets others."""
-    run = Run(index, refill, seed=6, names=80, space=Rect(0.0, 0.0, 1000.0, 10.0))
+    run = TopkRun(index, refill, seed=6, names=80, space=Rect(0.0, 0.0, 1000.0, 10.0))
     rng = run.rng
     run.drawn.place = lambda: rng.choice([(rng.random(), rng.random()), (1000 - rng.random(), 10 - rng.random())])
     run.drawn.keywords = lambda _least: frozenset(rng.sample(range(6), rng.randrange(1, 4)))
@@ -159,7 +105,7 @@ def record(run, name, op=OP_UPSERT, **change):
 @every_pair
 def test_only_the_last_state_of_a_batch_counts(index, refill):
     """Of several records of one object; after a deletion it has a new place in the order."""
-    run = Run(index, refill)
+    run = TopkRun(index, refill)
     run.drawn.place = lambda: (0.5, 0.5)
     query = run.drawn.query() | {"keywords": frozenset([1]), "end": FOREVER, "k": 2, "alpha": 1.0}
     run.add([query])
@@ -176,7 +122,7 @@ def test_only_the_last_state_of_a_batch_counts(index, refill):
 def test_every_finder_goes_with_every_refiller(index):
     """A crowd whose best leave all the time, for queries that have few or many of them, with every weight of distance."""
     for refill in REFILLERS:
-        run = Run(index, refill, seed=7, names=60)
+        run = TopkRun(index, refill, seed=7, names=60)
         run.drawn.keywords = lambda _least, rng=run.rng: frozenset(rng.sample(range(8), rng.randrange(1, 4)))
         run.insert(12)
         for _ in range(10):
@@ -186,7 +132,7 @@ def test_every_finder_goes_with_every_refiller(index):
 @every_pair
 def test_many_keywords(index, refill):
     """States with more words than a line has, whose memory is used again."""
-    run = Run(index, refill, seed=2)
+    run = TopkRun(index, refill, seed=2)
     rng = run.rng
     run.drawn.keywords = lambda _least: frozenset(rng.sample(range(60), rng.randrange(1, 40)))
     run.insert(8)
@@ -199,7 +145,7 @@ def test_many_keywords(index, refill):
 def test_buffers_hold_crowds_that_score_the_same(metric, monkeypatch):
     """More than buffers have room for, in one place, on the globe too; few of many queries change at a time."""
     monkeypatch.setattr(threshold_buffers, "MANY", 0)
-    run = Run("pyramid", "buffers", metric, seed=9, names=150)
+    run = TopkRun("pyramid", "buffers", metric, seed=9, names=150)
     run.drawn.place = lambda: (0.5, 0.5)
     run.drawn.keywords = lambda _least: frozenset([1, 2])
     run.insert(6)
@@ -210,7 +156,7 @@ def test_buffers_hold_crowds_that_score_the_same(metric, monkeypatch):
 @pytest.mark.parametrize("refill", ["gpcl", "gcl", "kmax"])
 def test_lists_that_are_given_go_on_like_those_that_were_searched_for(refill):
     """Full ones, and ones that have all there is."""
-    run = Run("aqf", refill, seed=11, names=40)
+    run = TopkRun("aqf", refill, seed=11, names=40)
     for _ in range(6):
         run.update(20)
     queries = [run.drawn.query() | {"end": FOREVER, "k": k} for k in (1, 3, 8, 100)]
@@ -247,6 +193,6 @@ def test_kernels_stay_inside_of_their_arrays(tmp_path):
 def test_names_are_checked():
     """What there is not is refused, with what there is."""
     with pytest.raises(DeclarationError, match=r"refill 'bruet' .did you mean 'brute'"):
-        DynamicTopk("brute", "bruet", SPACES["euclidean"], "euclidean", vocabulary())
+        dynamic_topk("brute", "bruet", SPACES["euclidean"], "euclidean", vocabulary())
     with pytest.raises(DeclarationError, match="expected one of: pyramid"):
-        DynamicTopk("nothing", "brute", SPACES["euclidean"], "euclidean", vocabulary())
+        dynamic_topk("nothing", "brute", SPACES["euclidean"], "euclidean", vocabulary())

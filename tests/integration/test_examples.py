@@ -148,6 +148,7 @@ def test_shipped_couriers_are_what_the_script_makes(tmp_path):
         str(tmp_path / "couriers.jsonl.gz"),
         str(tmp_path / "kitchens.jsonl.gz"),
         str(tmp_path / "zones.jsonl.gz"),
+        str(tmp_path / "customers.jsonl.gz"),
     ]
     make_couriers.main(outputs)
     for made in map(Path, outputs):

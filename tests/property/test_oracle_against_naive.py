@@ -47,7 +47,7 @@ def test_oracle_topk_over_a_window_equals_naive(metric, data, window, vocabulary
 @settings(deadline=None, max_examples=200)
 @given(data=st.data(), vocabulary=vocabularies)
 def test_oracle_dynamic_objects_equal_naive(data, vocabulary):
-    """With updates and deletions, top-k and fences follow current states and all other types see each update as an object."""
+    """With updates and deletions, top-k, nearest and fences follow states; all other types see each update as an object."""
     objects = data.draw(streams_of_objects("euclidean", dynamic=True))
     operations = data.draw(streams_of_operations("euclidean", ["topk", "fence", "fence", *ANY]))
     oracle, naive = both(objects, operations, "euclidean", vocabulary, dynamic=True)

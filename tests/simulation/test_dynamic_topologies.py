@@ -1,10 +1,10 @@
-"""Dynamic objects: whoever finds, keeps and moves queries, every line is the oracle's."""
+"""Dynamic objects: whoever finds, keeps and moves queries, by score or by distance, every line is the oracle's."""
 
 import random
 
 import pytest
-from dynamic_inputs import dynamic_objects
-from topk_inputs import RESTLESS, SQUARE, topk_queries
+from dynamic_inputs import dynamic_objects, dynamic_queries
+from topk_inputs import RESTLESS, SQUARE
 
 from operators.indexes.dynamic.registry import FINDERS, REFILLERS
 from streams.errors import DeclarationError
@@ -23,7 +23,7 @@ def trial(name, seed, *settings):
         f"bolt.evaluator.parallelism={rng.choice([1, 3])}",
         *settings,
     ]
-    objects, queries = dynamic_objects(rng, 90, last), topk_queries(rng, 25, last)
+    objects, queries = dynamic_objects(rng, 90, last), dynamic_queries(rng, 25, last)
     return run_for_test(name, settings=settings, objects=objects, queries=queries, seed=seed, delays=True)
 
 
@@ -91,13 +91,44 @@ def test_bad_records_are_rejected_and_stop_nothing():
     assert one.summary["rejected"] == 2
 
 
+def nearest(name, ts, **more):
+    return {"op": "register", "id": name, "ts": ts, "type": "knn", "at": [0.5, 0.5], "k": 1, **more}
+
+
 def test_the_nearest_of_moving_points():
-    """With one word for all and alpha = 1 a list has the k nearest, whatever else the objects say."""
+    """Without keywords a list has the k nearest, whatever the objects say, with their distances."""
     rng = random.Random(4)
     places = [rng.random() for _ in range(60)]
-    points = [courier(n % 20, n, place, keywords=["point", f"own{n}"]) for n, place in enumerate(places)]
-    lines, _ = hand_made(points, [wanted("q", 0, k=5, alpha=1.0, keywords=["point"])], "topology.epoch.objects=7")
+    points = [courier(n % 20, n, place, keywords=[f"own{n}"] if n % 3 else []) for n, place in enumerate(places)]
+    lines, one = hand_made(points, [nearest("q", 0, k=5)], "topology.epoch.objects=7")
     assert lines[-1][2] == sorted(range(20), key=lambda n: abs(places[40 + n] - 0.5))[:5]
+    assert [value for _, value in one.lines()[-1]["objects"]] == sorted(abs(place - 0.5) for place in places[40:])[:5]
+
+
+def test_the_nearest_moves_away():
+    """A list follows who is nearest: one that leaves, one that stops matching, one that is excluded, one that is deleted."""
+    objects = [
+        courier("a", 0),
+        courier("b", 0, 0.6),
+        courier("a", 1, 0.9),
+        courier("b", 2, 0.6, keywords=["jam"]),
+        courier("a", 3, 0.9, op="delete"),
+    ]
+    queries = [nearest("tea", 0, keywords=["tea"]), nearest("other", 0, none=["jam"]), nearest("all", 0)]
+    lines, _ = hand_made(objects, queries)
+    listed = {name: [found for query, _, found in lines if query == name] for name in ("tea", "other", "all")}
+    assert listed == {
+        "tea": [["a"], ["b"], ["a"], []], "other": [["a"], ["b"], ["a"], []], "all": [["a"], ["b"]],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["conf/dkm.toml", "conf/sstd.toml"])
+def test_the_nearest_of_objects_that_stay_are_refused_where_they_move(name):
+    """An evaluator that keeps the nearest of all records would list states that are over."""
+    with pytest.raises(DeclarationError, match=r"the nearest records.*use a dynamic-evaluator"):
+        run_for_test(
+            name, settings=[SQUARE, "spout.objects.dynamic=true"], objects=[courier("a", 0)], queries=[nearest("q", 0)]
+        )
 
 
 def test_what_does_not_go_with_dynamic_objects_is_refused():

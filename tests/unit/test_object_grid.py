@@ -8,7 +8,7 @@ from dynamic_model import DrawnChanges, PlainObjects, objects_batch
 from topk_model import topk_batch, vocabulary
 
 from operators.indexes.dynamic.cost_model import Workload, best_side, expected_costs
-from operators.indexes.dynamic.dynamic_topk import DynamicTopk
+from operators.indexes.dynamic.dynamic_lists import dynamic_topk
 from operators.indexes.dynamic.object_grid import ObjectGrid
 from operators.indexes.dynamic.object_grid_kernels import HAVE, KEY, LEAST, MOST
 from operators.indexes.dynamic.object_table import ObjectTable
@@ -72,8 +72,12 @@ def test_cost_model_trades_recreation_for_checks():
 def test_n_is_the_models_unless_it_is_given():
     """A grid is chosen when objects come, and again when there are many more."""
     words = vocabulary(0)
-    models, given = (DynamicTopk("aqf", "gpcl", SPACE, "euclidean", words, None, o) for o in (None, {"n": 7}))
+    models, given = (dynamic_topk("aqf", "gpcl", SPACE, "euclidean", words, None, o) for o in (None, {"n": 7}))
     drawn, plain, sides = DrawnChanges(Random(1), SPACE, names=3000), PlainObjects(), []
+    query = drawn.query() | {"end": FOREVER}
+    for index in (models, given):  # before somebody asks, there is no grid
+        index.queries.insert(topk_batch([query]), np.inf)
+        index.open(np.array([query["number"]]))
     for count in (1, 3000):
         records = [drawn.record(plain.states) for _ in range(count)]
         for index in (models, given):
@@ -82,7 +86,7 @@ def test_n_is_the_models_unless_it_is_given():
     assert given.refiller.n == 7
     assert sides[1] > sides[0]
     with pytest.raises(DeclarationError, match="n = 1000"):
-        DynamicTopk("aqf", "gpcl", SPACE, "euclidean", words, None, {"n": 1000})
+        dynamic_topk("aqf", "gpcl", SPACE, "euclidean", words, None, {"n": 1000})
 
 
 def test_partial_cell_lists_refill_from_few_cells():
@@ -94,7 +98,7 @@ def test_partial_cell_lists_refill_from_few_cells():
     first = [drawn.record({}) for _ in range(600)]
     updates = [[drawn.record({})] for _ in range(200)]
     for refill in ("gpcl", "gcl"):
-        index = DynamicTopk("brute", refill, SPACE, "euclidean", vocabulary(1000), None, {"n": 12})
+        index = dynamic_topk("brute", refill, SPACE, "euclidean", vocabulary(1000), None, {"n": 12})
         index.update(objects_batch(first))
         index.queries.insert(topk_batch(queries), np.inf)
         index.open(np.array([query["number"] for query in queries], np.int64))
@@ -111,7 +115,7 @@ def test_partial_cell_lists_refill_from_few_cells():
 def test_an_object_below_the_end_of_a_cell_list_refills_nothing():
     """A cell is listed by its bound, its best object is worse than one in a cell that is not: the paper's rule takes it."""
     space = Rect(0.0, 0.0, 1.0, 1.0)
-    index = DynamicTopk("brute", "gpcl", space, "euclidean", vocabulary(), None, {"n": 5})
+    index = dynamic_topk("brute", "gpcl", space, "euclidean", vocabulary(), None, {"n": 5})
     at = {"next": (0.1, 0.0), "near": (0.3, 0.0), "listed": (0.599, 0.199), "unlisted": (0.41, 0.41)}
     record = {"ts": 0, "op": OP_UPSERT, "keywords": frozenset([1])}
     index.update(

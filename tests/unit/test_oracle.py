@@ -321,6 +321,25 @@ def test_topk_dynamic_ties_go_to_the_object_first_seen():
     assert [[name for name, _ in listed] for _, listed in results(lines)] == [["a"], ["a", "b"], ["b"], ["b", "a"]]
 
 
+def test_knn_dynamic_follows_states_of_any_age():
+    """The nearest state counts, also one older than the query; it gets farther, stops matching, and is deleted."""
+    objects = objects_of(
+        ("a", 0, 0.25, 0, "tea"),
+        ("b", 0, 0.5, 0, ""),
+        ("a", 5, 0.75, 0, "tea"),
+        ("b", 6, 0.75, 0, "tea"),
+        ("a", 7, 0.25, 0, ""),
+        ("b", 8, 0, 0, "", "delete"),
+    )
+    plain, tea = (query("knn", 3, at=[0, 0], k=1, keywords=words) for words in ("", "tea"))
+    assert results(lines_of(objects, [plain], dynamic=True)) == [
+        (3, [["a", 0.25]]), (5, [["b", 0.5]]), (6, [["a", 0.75]]), (7, [["a", 0.25]]),
+    ]  # fmt: skip
+    assert results(lines_of(objects, [tea], dynamic=True)) == [
+        (3, [["a", 0.25]]), (5, [["a", 0.75]]), (7, [["b", 0.75]]), (8, []),
+    ]  # fmt: skip
+
+
 def test_topk_dynamic_deletion_of_an_unknown_object_does_nothing():
     """Deleting what is not there, or is there no more, changes no result."""
     objects = objects_of(

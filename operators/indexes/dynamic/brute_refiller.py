@@ -3,28 +3,63 @@
 What the other refillers are held against. What enters lists comes from the finder, so finders are held against it too.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from operators.indexes.core.growth import grown
+from operators.indexes.core.query_table import SAID_ANY
+from operators.indexes.dynamic.ball_finder import BallTable
 from operators.indexes.dynamic.dynamic_index import Floats, Slots
 from operators.indexes.dynamic.object_table import ObjectTable
-from operators.indexes.topk.scored_table import ALPHA, X, Y
+from operators.indexes.topk.scored_table import ALPHA, ScoredTable, X, Y
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
 from operators.indexes.topk.topk_index import Messages
 from streams.columns import Ints
 from streams.geometry import distance
 from streams.scoring import cosines, score, unit_weights
 
-__all__ = ["BruteRefiller"]
+__all__ = ["BruteRefiller", "all_distances", "all_scores"]
 
 _NONE: Slots = np.empty(0, np.int32)
+
+
+#: From the table of queries, a slot and all states to the rows of those that count for the query, and their scores.
+Scored = Callable[[Any, int, Messages], tuple[Ints, Floats]]
+
+
+def all_scores(table: ScoredTable, slot: int, states: Messages) -> tuple[Ints, Floats]:
+    """Return all states that share a keyword with a `topk` query, and their scores."""
+    kw = table.words.raw[table.words_of(np.array([slot], np.int32))[1]]
+    weight = unit_weights(np.array([0, len(kw)], np.int32), kw, table.vocabulary)
+    x, y, alpha = (float(table.lines[slot, place]) for place in (X, Y, ALPHA))
+    alike = cosines(states.kw_off, states.kw, states.weight, kw, weight)
+    far = distance(states.x, states.y, x, y, table.metric)
+    sharing = np.flatnonzero(_shared(states, kw))
+    return sharing, score(far, alike, alpha, table.max_distance)[sharing]
+
+
+def all_distances(table: BallTable, slot: int, states: Messages) -> tuple[Ints, Floats]:
+    """Return all states that match a `knn` query, and their negative distances."""
+    one = np.array([slot], np.int32)
+    kw, none = table.words.raw[table.words_of(one)[1]], table.residuals.none_of(one)[1]
+    needed = len(kw) if table.traits[slot] & SAID_ANY == 0 else min(len(kw), 1)
+    rows = np.flatnonzero((_shared(states, kw) >= needed) & (_shared(states, none) == 0))
+    place = table.shape[slot]
+    return rows, -distance(states.x[rows], states.y[rows], place[0], place[1], table.metric)
+
+
+def _shared(states: Messages, kw: Ints) -> Ints:
+    """Return how many of some keywords each state has."""
+    return np.diff(np.append(0, np.cumsum(np.isin(states.kw, kw)))[states.kw_off])
 
 
 class BruteRefiller:
     """Lists by slot, in plain dictionaries."""
 
-    def __init__(self, objects: ObjectTable, queries: ScoredSubscriptions) -> None:
-        self._objects, self._queries = objects, queries
+    def __init__(self, objects: ObjectTable, queries: ScoredSubscriptions, scored: Scored) -> None:
+        self._objects, self._queries, self._scored = objects, queries, scored
         self.theta: Floats = np.full(64, np.inf)
         self.examined = self.searches = 0
         self._k: dict[int, int] = {}
@@ -82,25 +117,14 @@ class BruteRefiller:
             if slot in self._lists and (len(self._lists[slot][0]) >= k or self.theta[slot] == -np.inf):
                 listed, value = self._lists[slot]
             else:
-                listed, value = self._scored(slot, held, states)
+                rows, value = self._scored(self._queries.table, slot, states)
+                listed = held[rows]
+                self.examined += len(held)
+                self.searches += 1
             order = np.lexsort((self._objects.first_seen[listed], -value))[:k]
             self._lists[slot] = listed[order], value[order]
             self.theta[slot] = -np.inf if len(listed) < k else value[order[-1]]
             self._last[slot] = 0 if len(listed) < k else int(self._objects.first_seen[listed[order[-1]]])
-
-    def _scored(self, slot: int, held: Slots, states: Messages) -> tuple[Slots, Floats]:
-        """Return all objects that share a keyword with a query, and their scores."""
-        table = self._queries.table
-        self.examined += len(held)
-        self.searches += 1
-        kw = table.words.raw[table.words_of(np.array([slot], np.int32))[1]]
-        weight = unit_weights(np.array([0, len(kw)], np.int32), kw, table.vocabulary)
-        x, y, alpha = (float(table.lines[slot, place]) for place in (X, Y, ALPHA))
-        alike = cosines(states.kw_off, states.kw, states.weight, kw, weight)
-        far = distance(states.x, states.y, x, y, table.metric)
-        shared = np.append(0, np.cumsum(np.isin(states.kw, kw)))[states.kw_off]
-        sharing = np.flatnonzero(np.diff(shared))
-        return held[sharing], score(far, alike, alpha, table.max_distance)[sharing]
 
     def retuned(self) -> Slots:
         """Return whose list may have changed: thresholds change with it."""

@@ -1,8 +1,9 @@
 """The seams between the parts of continuous search on dynamic objects.
 
-A query has a place, keywords, k and alpha; its score for an object is that of `streams.scoring`, to the last bit. Its list
-has the k best among the current states of all objects that share a keyword: the largest score first, of equal ones the
-object first seen.
+A `topk` query has a place, keywords, k and alpha; its score for an object is that of `streams.scoring`, to the last bit. Its
+list has the k best among the current states of all objects that share a keyword: the largest score first, of equal ones the
+object first seen. A `knn` query has the objects that match its keywords, and the score is the negative distance; all that is
+said here of scores, and of objects that share a keyword, holds for these then.
 
 theta(q), the *threshold* of a query, is what a new state must come up to in order to matter: every object that shares a keyword
 and scores more is known to the refiller as one of the list's, or behind it. It is -inf where all that share a keyword
@@ -13,6 +14,8 @@ Who finds the queries that new states come up to (the paper's *affected queries 
 `operators.indexes.topk.topk_index.Dissemination`: thresholds stand in its table, and may rise and fall.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 
 from streams.columns import Ints
 
-__all__ = ["Floats", "Refiller", "Slots"]
+__all__ = ["Floats", "Lot", "Refiller", "Search", "Slots"]
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
@@ -78,3 +81,52 @@ class Refiller(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes in use, without the tables."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lot:
+    """What a search has found for some of its queries, as ragged rows, in no order.
+
+    Attributes:
+        of: which of the queries.
+        whole: of each, that these are all there are.
+    """
+
+    of: slice
+    off: Ints
+    objects: Slots
+    scores: Floats
+    whole: NDArray[np.bool_]
+
+
+class Search(Protocol):
+    """Finds the best objects of queries whose buffers have run short."""
+
+    #: What the scores of a `Lot` may differ from those of the definition, by the last bits of a sine; 0 in the plane.
+    error: float
+
+    @property
+    def examined(self) -> int:
+        """Cells and objects that were looked at."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use, without the tables."""
+
+    def add(self, slots: Slots) -> None:
+        """File objects."""
+
+    def discard(self, slots: Slots) -> None:
+        """Take objects out, whose states are in the table still."""
+
+    def near(self, slots: Slots) -> Slots:
+        """Return queries in an order in which those that look at the same cells follow each other."""
+
+    def found(self, slots: Slots, wanted: Ints, floors: Floats, limits: Floats, cuts: Ints) -> Iterator[Lot]:
+        """Yield so many of the best objects of each query that are worse than (limit, cut), of some queries after the others.
+
+        Floors are guesses of what these score at least.
+        """
+
+    def exact(self, slots: Slots, ends: Ints, found: Slots, row: Ints) -> Floats:
+        """Return the scores of objects that were found for queries, as ragged rows, by the definition."""

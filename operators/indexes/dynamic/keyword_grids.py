@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
+from operators.indexes.core.words import EVERY_OBJECT
 from operators.indexes.dynamic import keyword_cells as cells
 from operators.indexes.dynamic.dynamic_index import Slots
 from operators.indexes.dynamic.object_rows import NORM, X, Y
@@ -22,10 +23,16 @@ __all__ = ["KeywordGrids"]
 
 
 class KeywordGrids:
-    """The states of a table by keyword and place."""
+    """The states of a table by keyword and place.
 
-    def __init__(self, objects: ObjectTable, frame: Frame) -> None:
-        self._objects, self._frame = objects, frame
+    Args:
+        objects: the table.
+        frame: the unit square that places are mapped to.
+        all_objects: whether there is a grid of all objects besides, those without keywords included: that of `EVERY_OBJECT`.
+    """
+
+    def __init__(self, objects: ObjectTable, frame: Frame, *, all_objects: bool = False) -> None:
+        self._objects, self._frame, self._all_objects = objects, frame, all_objects
         self.words: Ints = np.zeros((0, 3), np.int64)
         self.heads: Ints = np.zeros(0, np.int64)
         self.peaks: NDArray[np.float32] = np.zeros(0, np.float32)
@@ -47,6 +54,9 @@ class KeywordGrids:
         """Return words and rows of postings, by word, so that one grid is looked at at a time, and the places of rows."""
         off, words = self._objects.words_of(slots)
         rows = np.repeat(np.arange(len(slots), dtype=np.int32), np.diff(off))
+        if self._all_objects:
+            words = np.concatenate([np.full(len(slots), EVERY_OBJECT, np.int32), words])
+            rows = np.concatenate([np.arange(len(slots), dtype=np.int32), rows])
         lines = self._objects.lines
         spots = self._frame.spots(lines[slots, X], lines[slots, Y]).astype(np.float32)
         return words, rows, spots
@@ -70,7 +80,7 @@ class KeywordGrids:
     def _reserve(self, words: Slots) -> None:
         """Give words grids that will do."""
         top = self._objects.words.top
-        if top > len(self.words):
+        if top > len(self.words):  # `EVERY_OBJECT` is below the top of any table
             had = len(self.words)
             self.words = grown(self.words, 2 * top + 16)
             self.words[had:] = -1, 0, 0

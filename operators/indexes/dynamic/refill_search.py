@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from operators.indexes.core.prefetch import prefetch
+from operators.indexes.dynamic.worst_heap import rise, sift, worse
 from streams.kernel import kernel
 
 __all__ = ["likeness", "search"]
@@ -30,42 +31,6 @@ _EARTH_RADIUS_M = 6_371_008.8
 _UP = 1.000001
 #: Cells and objects of a lot.
 _CELLS, _OBJECTS = 32, 64
-
-
-@kernel
-def _worse(score: float, seen: int, other: float, other_seen: int) -> bool:
-    return score < other or (score == other and seen > other_seen)
-
-
-@kernel
-def _sift(scores: Any, seen: Any, objects: Any, count: int) -> None:
-    """Let the first of a heap, whose root is the worst, sink to its place."""
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= count:
-            return
-        if child + 1 < count and _worse(scores[child + 1], seen[child + 1], scores[child], seen[child]):
-            child += 1
-        if not _worse(scores[child], seen[child], scores[i], seen[i]):
-            return
-        scores[i], scores[child] = scores[child], scores[i]
-        seen[i], seen[child] = seen[child], seen[i]
-        objects[i], objects[child] = objects[child], objects[i]
-        i = child
-
-
-@kernel
-def _rise(scores: Any, seen: Any, objects: Any, i: int) -> None:
-    """Let an entry of a heap rise to its place."""
-    while i > 0:
-        parent = (i - 1) // 2
-        if not _worse(scores[i], seen[i], scores[parent], seen[parent]):
-            return
-        scores[i], scores[parent] = scores[parent], scores[i]
-        seen[i], seen[parent] = seen[parent], seen[i]
-        objects[i], objects[parent] = objects[parent], objects[i]
-        i = parent
 
 
 @kernel
@@ -304,13 +269,13 @@ def _scored(
             continue
         far = _apart(lines[o, _X], lines[o, _Y], x, y, globe)
         score, since = alpha * (1.0 - far / max_distance) + (1.0 - alpha) * alike, first_seen[o]
-        if score < floor or not _worse(score, since, limit, limit_seen):
+        if score < floor or not worse(score, since, limit, limit_seen):
             continue
         if found < scores.shape[0]:
             scores[found], seen[found], objects[found] = score, since, o
-            _rise(scores, seen, objects, found)
+            rise(scores, seen, objects, found)
             found += 1
-        elif _worse(scores[0], seen[0], score, since):
+        elif worse(scores[0], seen[0], score, since):
             scores[0], seen[0], objects[0] = score, since, o
-            _sift(scores, seen, objects, found)
+            sift(scores, seen, objects, found)
     return found

@@ -9,7 +9,6 @@ order when they are asked for.
 Costs: 12 bytes an entry of a buffer, 4 an entry of a list with a fifth of room to spare, 77 bytes a query.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,10 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
 from operators.indexes.dynamic import buffer_row_kernels as kernels
-from operators.indexes.dynamic.dynamic_index import Floats, Slots
-from operators.indexes.dynamic.keyword_grids import KeywordGrids
+from operators.indexes.dynamic.dynamic_index import Floats, Lot, Search, Slots
 from operators.indexes.dynamic.object_table import ObjectTable
-from operators.indexes.dynamic.refill_search import likeness, search
-from operators.indexes.topk.frame import frame_of
-from operators.indexes.topk.globe_answers import GLOBE_ERROR
-from operators.indexes.topk.scored_table import ALPHA, NORM
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
 from streams.columns import Ints
-from streams.geometry import EARTH_RADIUS_M, distance
 
 __all__ = ["ThresholdBuffers"]
 
@@ -34,8 +27,6 @@ __all__ = ["ThresholdBuffers"]
 RANGES = 2048
 #: A queue has many where it has one in so many of all queries.
 MANY = 32
-#: Objects that a search may write before its buffers are filled, beyond those of one query.
-FOUND_TOGETHER = 1 << 20
 
 
 class ThresholdBuffers:
@@ -44,20 +35,18 @@ class ThresholdBuffers:
     Args:
         objects: the current states.
         queries: the rows of queries.
+        search: finds what is short among the objects.
         slack: entries of a buffer beyond k, as a share of k.
         least_slack: no fewer than so many.
         reserve: the share of the slack that is in use after a buffer was filled or has kept its best.
     """
 
     def __init__(
-        self, objects: ObjectTable, queries: ScoredSubscriptions, slack: float = 0.62, least_slack: int = 24,
-        reserve: float = 0.8,
+        self, objects: ObjectTable, queries: ScoredSubscriptions, search: Search, slack: float, least_slack: int,
+        reserve: float,
     ) -> None:  # fmt: skip
-        self._objects, self._queries = objects, queries
+        self._objects, self._queries, self._search = objects, queries, search
         self._slack, self._least_slack, self._reserve = slack, least_slack, reserve
-        self._frame = frame_of(queries.table.space, queries.table.metric)
-        self._globe = queries.table.metric != "euclidean"
-        self._grids = KeywordGrids(objects, self._frame)
         self._rows: Ints = np.zeros((0, 8), np.int64)
         self._members: Slots = np.empty(0, np.int32)
         self._scores: Floats = np.empty(0)
@@ -72,8 +61,6 @@ class ThresholdBuffers:
         self._ends: Ints = np.empty(RANGES + 2, np.int64)
         self._marks: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._queues: tuple[Slots, Slots, Slots] = (self._tally, self._tally, self._tally)
-        self._position: Slots = np.zeros(0, np.int32)
-        self._work: Ints = np.zeros(1, np.int64)
         self._opened: Slots = np.empty(0, np.int32)
         self.searches = 0
 
@@ -85,12 +72,12 @@ class ThresholdBuffers:
     @property
     def examined(self) -> int:
         """Cells and objects that searches have looked at."""
-        return int(self._work[0])
+        return self._search.examined
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return self.query_bytes + self._grids.nbytes + 12 * self._objects.top
+        return self.query_bytes + self._search.nbytes + 12 * self._objects.top
 
     @property
     def query_bytes(self) -> int:
@@ -164,7 +151,7 @@ class ThresholdBuffers:
         pairs, shift = self._pairs[:total], (len(self._rows) // RANGES).bit_length()
         kernels.freed(objects, self._heads, self._pool, self._state, self._ends, shift, pairs)
         kernels.leave(pairs, *(*self._buffers, short, changed, self._state))
-        self._grids.discard(objects)
+        self._search.discard(objects)
 
     def arrive(self, objects: Slots) -> None:
         """File objects in the grids."""
@@ -172,7 +159,7 @@ class ThresholdBuffers:
             had = len(self._heads)
             self._heads, self._tally = (grown(one, 2 * self._objects.top) for one in (self._heads, self._tally))
             self._heads[had:], self._tally[had:] = 0, 0
-        self._grids.add(objects)
+        self._search.add(objects)
 
     def enter(self, objects: Slots, slots: Slots, score: Floats) -> None:
         """Put objects into buffers."""
@@ -209,15 +196,15 @@ class ThresholdBuffers:
 
     def _fill(self, slots: Slots) -> None:
         rows = self._rows
-        slots = slots[np.argsort(self._curve(slots))]
+        slots = self._search.near(slots)
         self.searches += len(slots)
-        if self._globe:
-            self._fill_on_globe(slots)
+        if self._search.error > 0.0:
+            self._fill_roughly(slots)
             return
         wanted = self._wanted(slots)
         limits = self._floors(slots, wanted), self.theta[slots], rows[slots, kernels.CUT]
-        for lot, ends, found, scores, whole in self._found(slots, wanted, *limits):
-            self._install(slots[lot], ends, found, scores, whole)
+        for lot in self._search.found(slots, wanted, *limits):
+            self._install(slots[lot.of], lot.off, lot.objects, lot.scores, lot.whole)
 
     def _wanted(self, slots: Slots) -> Ints:
         """Return how many objects buffers are short of."""
@@ -225,37 +212,7 @@ class ThresholdBuffers:
         slack = rows[:, kernels.ROOM] - rows[:, kernels.K]
         return np.asarray(rows[:, kernels.K] + (self._reserve * slack).astype(np.int64) - rows[:, kernels.COUNT])
 
-    def _words_of(self, slots: Slots) -> tuple[Slots, Slots]:
-        """Return the words of queries as the objects have them, -1 where none has one."""
-        off, own = self._queries.table.words_of(slots)
-        return off, self._objects.words.find(self._queries.table.words.raw[own])
-
-    def _found(
-        self, slots: Slots, wanted: Ints, floors: Floats, limits: Floats, cuts: Ints
-    ) -> Iterator[tuple[slice, Ints, Slots, Floats, NDArray[np.bool_]]]:
-        """Yield what was found for some queries after the others: which, offsets, objects, scores, and if these are all."""
-        table, objects, grids = self._queries.table, self._objects, self._grids
-        if objects.words.top > len(self._position):
-            self._position = np.zeros(2 * objects.words.top, np.int32)
-        places = np.ascontiguousarray(table.lines[slots, :2])
-        alpha, norm = table.lines[slots, ALPHA], table.lines[slots, NORM]
-        columns = (floors, places, self._frame.spots(places[:, 0], places[:, 1]), alpha, norm, *self._words_of(slots),
-                   limits, cuts, wanted)  # fmt: skip
-        room = min(int(wanted.sum()), FOUND_TOGETHER + int(wanted.max()))
-        scores, seen, found = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int32)
-        ends, whole, done = np.zeros(len(slots) + 1, np.int64), np.empty(len(slots), np.bool_), 0
-        while done < len(slots):
-            ends[done] = 0
-            stop = search(
-                done, *columns, objects.lines, objects.parts, objects.long, objects.idf, objects.first_seen, grids.words,
-                grids.heads, grids.peaks, grids.records, grids.records.view(np.int32), self._position,
-                table.max_distance, self._frame.diagonal, self._globe, ends, scores, seen, found, whole, self._work,
-            )  # fmt: skip
-            end = ends[stop]
-            yield slice(done, stop), ends[done : stop + 1], found[:end], scores[:end], whole[done:stop]
-            done = stop
-
-    def _fill_on_globe(self, slots: Slots) -> None:
+    def _fill_roughly(self, slots: Slots) -> None:
         """Fill buffers from scratch, where a kernel knows scores but for their last bits.
 
         What it finds has all that scores more than the worst of it, by more than both may be wrong. If these are fewer than k,
@@ -266,23 +223,19 @@ class ThresholdBuffers:
         while len(slots):
             wanted, anything = self._wanted(slots), np.full(len(slots), np.inf)
             again = []
-            for lot, ends, found, scores, whole in self._found(
-                slots, wanted + more, -anything, anything, np.zeros(len(slots), np.int64)
-            ):
-                enough = self._install_sure(slots[lot], wanted[lot], ends, found, scores, whole)
-                again.append(slots[lot][~enough])
+            for lot in self._search.found(slots, wanted + more, -anything, anything, np.zeros(len(slots), np.int64)):
+                enough = self._install_sure(slots[lot.of], wanted[lot.of], lot)
+                again.append(slots[lot.of][~enough])
             slots, more = np.concatenate(again), 4 * more
 
-    def _install_sure(
-        self, slots: Slots, wanted: Ints, ends: Ints, found: Slots, scores: Floats, whole: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
+    def _install_sure(self, slots: Slots, wanted: Ints, lot: Lot) -> NDArray[np.bool_]:
         """Fill buffers with what is certain of what a kernel has found; tell for which of them that is enough."""
-        row, count = np.repeat(np.arange(len(slots)), np.diff(ends)), len(slots)
-        exact, seen = self._exact(slots, ends, found, row), self._objects.first_seen[found]
+        found, whole = lot.objects, lot.whole
+        row, count = np.repeat(np.arange(len(slots)), np.diff(lot.off)), len(slots)
+        exact, seen = self._search.exact(slots, lot.off, found, row), self._objects.first_seen[found]
         worst = np.full(count, np.inf)
-        np.minimum.at(worst, row, scores)
-        far = self._queries.table.max_distance
-        sure = exact > np.where(whole, -np.inf, worst + 2 * GLOBE_ERROR * max(1.0, EARTH_RADIUS_M / far))[row]
+        np.minimum.at(worst, row, lot.scores)
+        sure = exact > np.where(whole, -np.inf, worst + 2 * self._search.error)[row]
         certain = np.bincount(row[sure], minlength=count)
         enough: NDArray[np.bool_] = whole | (certain >= self._rows[slots, kernels.K])
         order = np.lexsort((seen, -exact, row))
@@ -293,18 +246,6 @@ class ThresholdBuffers:
         self._install(slots[enough], off, found[order], exact[order], (whole & (certain <= wanted))[enough])
         return enough
 
-    def _exact(self, slots: Slots, ends: Ints, found: Slots, row: Ints) -> Floats:
-        """Return the scores of objects that were found, by the definition."""
-        table, objects = self._queries.table, self._objects
-        alike = np.empty(len(found))
-        likeness(
-            table.lines[slots, NORM], *self._words_of(slots), objects.lines, objects.parts, objects.long, objects.idf,
-            self._grids.words, self._position, ends, found, alike,
-        )  # fmt: skip
-        at, lines = objects.lines[found], table.lines[slots][row]
-        far = distance(at[:, 0], at[:, 1], lines[:, 0], lines[:, 1], table.metric)
-        return lines[:, ALPHA] * (1.0 - far / table.max_distance) + (1.0 - lines[:, ALPHA]) * alike
-
     def _floors(self, slots: Slots, wanted: Ints) -> Floats:
         """Guess what so many more will score at least: down from the best of a buffer, scores get no sparser as a rule."""
         rows, theta, best = self._rows, self.theta[slots], np.empty(len(slots))
@@ -314,12 +255,6 @@ class ThresholdBuffers:
         guess = np.full(len(slots), -np.inf)
         guess[known] = theta[known] - (best - theta)[known] * wanted[known] / count[known]
         return guess
-
-    def _curve(self, slots: Slots) -> Ints:
-        """Return places of queries along rows of a coarse grid: neighbours look at the same cells."""
-        lines = self._queries.table.lines
-        spots = (self._frame.spots(lines[slots, 0], lines[slots, 1]) * 63.0).astype(np.int64)
-        return np.asarray(spots[:, 1] * 64 + spots[:, 0])
 
     def _install(self, slots: Slots, off: Ints, found: Slots, scores: Floats, whole: NDArray[np.bool_]) -> None:
         _, retuned, changed = self._queues

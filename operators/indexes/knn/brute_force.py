@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Probe
-from operators.indexes.knn.knn_index import Near
-from operators.indexes.knn.nearest_lists import NearestLists
+from operators.indexes.knn.knn_index import Near, Radii
 from streams.columns import distinct
 
 __all__ = ["BruteForce"]
@@ -22,7 +21,7 @@ PAIRS = 1 << 20
 class BruteForce:
     """A list of all slots."""
 
-    def __init__(self, table: QueryTable, _lists: NearestLists) -> None:
+    def __init__(self, table: QueryTable, _lists: Radii) -> None:
         self._table = table
         self._slots: Slots = np.empty(0, np.int32)
 

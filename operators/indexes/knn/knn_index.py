@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.structure import Probe
 
-__all__ = ["BallStructure", "Near"]
+__all__ = ["BallStructure", "Near", "Radii"]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
 _NOWHERE: Slots = np.empty(0, np.int32)
@@ -40,12 +41,20 @@ class Near:
     at: Slots = field(default_factory=lambda: _NOWHERE)
 
 
+class Radii(Protocol):
+    """Who has the radii of the balls that a structure files: `NearestLists`, or what follows objects that move."""
+
+    @property
+    def radius(self) -> Floats:
+        """The radius of each slot's ball."""
+
+
 class BallStructure(Protocol):
     """Finds the subscriptions whose balls objects fall into.
 
-    Rows of slots are in the `QueryTable` it was made with, radii in the `NearestLists`. Whatever has a keyword in common and is
-    nearer than the radius must be found. More may be, as long as it has a keyword in common or wants none: distances, all
-    keywords, lifetimes and sleep are looked at afterwards.
+    Rows of slots are in the `QueryTable` it was made with, radii in the `NearestLists` (or other `Radii`). Whatever has a
+    keyword in common and is nearer than the radius must be found. More may be, as long as it has a keyword in common or wants
+    none: distances, all keywords, lifetimes and sleep are looked at afterwards.
     """
 
     def add(self, slots: Slots) -> None:

@@ -29,9 +29,8 @@ from operators.indexes.core.structure import Probe
 from operators.indexes.knn import pyramid_kernels as kernels
 from operators.indexes.knn import pyramid_records as layout
 from operators.indexes.knn.blocks import BLOCK_CLASSES
-from operators.indexes.knn.knn_index import Near
+from operators.indexes.knn.knn_index import Near, Radii
 from operators.indexes.knn.lanes import LANES
-from operators.indexes.knn.nearest_lists import NearestLists
 from operators.indexes.knn.pyramid_probe import TOGETHER, probe
 from streams.errors import DeclarationError, RunError
 
@@ -55,7 +54,7 @@ class RadiusPyramid:
         fan_out: balls of a block, and children of a node, at most.
     """
 
-    def __init__(self, table: QueryTable, lists: NearestLists, *, fan_out: int = LANES) -> None:
+    def __init__(self, table: QueryTable, lists: Radii, *, fan_out: int = LANES) -> None:
         if not 4 <= fan_out <= LANES:
             raise DeclarationError(f"fan_out = {fan_out}, expected a whole number from 4 to {LANES}")
         self._table, self._lists = table, lists

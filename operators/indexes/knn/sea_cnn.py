@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
-from operators.indexes.core.query_table import ANY, QueryTable
+from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Probe
+from operators.indexes.core.wanted_words import wants
 from operators.indexes.knn.ball_grid import BallGrid
 from operators.indexes.knn.knn_index import Near
 from operators.indexes.knn.nearest_lists import NearestLists
@@ -25,21 +26,6 @@ Slots = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 
 _AHEAD = 16
-
-
-@kernel
-def _wants(slot: Int, there: Bytes, traits: Bytes, kw: Slots, pool: Slots) -> bool:
-    """Tell whether the words that are there are those of a row: one of them, or all."""
-    more = kw[slot, 2] < -1
-    head = np.int64(-2 - kw[slot, 2]) if more else 0
-    either = bool(traits[slot] & ANY != 0)
-    for nth in range(2 + pool[head] if more else 3):
-        word = kw[slot, nth] if nth < 2 or not more else pool[head + nth - 1]
-        if word <= 0:
-            break
-        if either == (there[word] != 0):
-            return either
-    return not either
 
 
 @kernel
@@ -64,7 +50,7 @@ def _verify(
             if p + _AHEAD < slots.shape[0]:
                 prefetch(kw, 3 * np.int64(slots[p + _AHEAD]))
             slot = np.int64(slots[p])
-            if _wants(slot, there, traits, kw, pool):
+            if wants(slot, there, traits, kw, pool):
                 slots[kept] = slot
                 kept += 1
         for j in range(word_off[i], word_off[i + 1]):

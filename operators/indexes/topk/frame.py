@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 #: Places of the space, to a side, whose picture tells where it ends.
 _SAMPLED = 65
+#: Cells to a side of a coarse grid.
+_COARSE = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +44,11 @@ class Frame:
         """Return places in the unit square."""
         seen = np.column_stack([x, y]) if self.axes is None else _vectors(x, y) @ self.axes.T
         return np.asarray((np.clip(seen, self.low, self.high) - self.low) / self.scale)
+
+    def coarse(self, x: Floats, y: Floats) -> NDArray[np.int64]:
+        """Return where places are along the rows of a coarse grid."""
+        spots = (self.spots(x, y) * (_COARSE - 1)).astype(np.int64)
+        return np.asarray(spots[:, 1] * _COARSE + spots[:, 0])
 
 
 def _vectors(lon: Floats, lat: Floats) -> Floats:

@@ -69,11 +69,15 @@ class ScoredSubscriptions(StandingQueries):
 
     def _clear(self) -> None:
         super()._clear()
-        self._table: ScoredTable = ScoredTable(self._space, self._metric, self._vocabulary)
+        self._table: ScoredTable = self._new_table()
         self._structure = self._make(self._table)
         self._recent: list[Slots] = []
         self._remembered: Ints = np.empty(0, np.int64)
         self.filed = 0
+
+    def _new_table(self) -> Any:
+        """Return an empty table: rows with `theta`."""
+        return ScoredTable(self._space, self._metric, self._vocabulary)
 
     def _check(self, queries: QueryBatch) -> None:
         super()._check(queries)

@@ -1,0 +1,34 @@
+"""`knn` queries over moving objects: a table, thresholds, and a structure that finds those which new states concern."""
+
+from typing import Any
+
+import numpy as np
+
+from operators.indexes.core.standing_queries import StandingQueries
+from operators.indexes.dynamic.ball_finder import BallTable
+from operators.indexes.topk.subscriptions import ScoredSubscriptions
+from streams.batches import QueryBatch
+from streams.errors import InputError
+from streams.files.query_records import MAX_K
+
+__all__ = ["NearestQueries"]
+
+
+class NearestQueries(ScoredSubscriptions):
+    """Queries whose score is the negative distance, and whose keywords are conditions: any, all, none, or no keywords.
+
+    Thresholds, numbers and what is remembered of work are as for scored subscriptions.
+    """
+
+    def _new_table(self) -> Any:
+        return BallTable(self._space, self._metric)
+
+    def _check(self, queries: QueryBatch) -> None:
+        StandingQueries._check(self, queries)
+        wrong = np.flatnonzero((queries.k < 1) | (queries.k > MAX_K))
+        if len(wrong):
+            row = int(wrong[0])
+            raise InputError(
+                f"query {queries.number[row]} (row {row} of the batch) wants the {queries.k[row]} nearest; "
+                f"expected 1 to {MAX_K}"
+            )
