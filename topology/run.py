@@ -69,6 +69,7 @@ def run(
     should_stop: Callable[[], bool] = lambda: False,
     resume: str | Path | None = None,
     on_compile: Callable[[], object] = lambda: None,
+    wait: Callable[[float], object] | None = None,
 ) -> Outcome:
     """Run a topology to the end of its input (or until `should_stop`), and return the outcome.
 
@@ -85,6 +86,7 @@ def run(
         should_stop: is asked after each epoch; true drains the epochs under way and ends the run.
         resume: go on from the newest whole checkpoint in this folder or at this URL.
         on_compile: is called when kernels are compiled, which takes a while and happens once on a machine.
+        wait: is called with a number of seconds when there is no input; it may return sooner, when there is some.
     """
     if runtime is not None:
         topology = _on(topology, runtime)
@@ -135,6 +137,7 @@ def run(
                 origin=resumption,
                 checkpoints=checkpoints,
                 go_back=go_back,
+                wait=wait,
             )
         else:
             made = LocalRuntime(
@@ -148,6 +151,7 @@ def run(
                 snapshots=resumption.states(wiring) if resumption is not None else None,
                 checkpoints=checkpoints,
                 go_back=go_back_here,
+                wait=wait,
             )
         del resumption  # what tasks take over need not be kept twice for as long as they run
         _run_saving(made, checkpoints)
