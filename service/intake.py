@@ -271,6 +271,8 @@ class Intake:
     def replay(self, entry: JournalEntry) -> None:
         """Take over an entry of the journal that was written before."""
         self.floor, self.seq, self.number, self._object_time = entry.floor, entry.seq, entry.number, entry.object_time
+        if len(entry.objects):
+            self._given = True  # the journal does not say; a time that is left open is never wrong
         columns = (entry.queries.ids.to_list(), entry.queries.op.tolist(), entry.queries.ts.tolist())
         more = (entry.queries.number.tolist(), entry.queries.end.tolist())
         for name, op, ts, number, end in zip(*columns, *more, strict=True):
