@@ -89,7 +89,8 @@ class _Run:
 
 def main(folder: str, descriptor: int) -> int:
     """Run the topology of a folder until the service says otherwise."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; the service says when to stop
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # these go to a whole group of processes; the service says when to stop
     configure_logs()
     channel = EngineChannel(socket.socket(fileno=descriptor))
     told = _Run(channel)

@@ -51,7 +51,7 @@ class Frame:
 
     position: int
     end: int
-    data: bytes
+    data: bytearray
 
 
 def _segments(folder: Path) -> list[int]:
@@ -119,11 +119,19 @@ class LogReader:
         head = self._file.read(_HEAD.size)
         if len(head) == _HEAD.size:
             length, checksum = _HEAD.unpack(head)
-            data = self._file.read(length) if length <= FRAME_BYTES else b""
-            if len(data) == length and zlib.crc32(data) == checksum:
+            if (data := self._body(length)) is not None and zlib.crc32(data) == checksum:
                 begin, self.position = self.position, self.position + _HEAD.size + length
                 return Frame(begin, self.position, data)
         return self._at_end(torn=bool(head))
+
+    def _body(self, length: int) -> bytearray | None:
+        """Return the bytes of a frame, as far as they are there: in memory of their own, so that arrays over it are plain ones."""
+        assert self._file is not None
+        left = os.fstat(self._file.fileno()).st_size - self._file.tell()
+        if length > min(left, FRAME_BYTES):
+            return None
+        data = bytearray(length)
+        return data if self._file.readinto(data) == length else None  # type: ignore[attr-defined]
 
     def _at_end(self, torn: bool) -> Frame | None:
         """Go on with the next segment where this one is finished; else stay in front of what is not there yet."""
