@@ -193,12 +193,20 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
         ]  # fmt: skip
         return Response(msgspec.json.encode({"subscriptions": found}), media_type="application/json")
 
+    async def position(_request: Request) -> Response:
+        cursor = str(service.hub.cursor(None))
+        return Response(msgspec.json.encode({"cursor": cursor}), media_type="application/json")
+
     header = Parameter("Last-Event-ID", "header", "go on behind this place")
     return [
         Endpoint(
             "GET", "/results", events, "Results as they come, as server-sent events (or over a WebSocket)",
             parameters=[*PARAMETERS, header], answers={200: ("Events", {"text/event-stream": {"type": "string"}})},
             problems=("bad-cursor", "expired-cursor", "busy"),
+        ),
+        Endpoint(
+            "GET", "/position", position, "The cursor of this moment: what is found from now on is behind it",
+            answers={200: ("The cursor", {"application/json": {"type": "object"}})},
         ),
         Endpoint(
             "GET", "/subscriptions", subscribers, "Who listens, what waits for each, and what was dropped",
