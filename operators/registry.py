@@ -6,6 +6,7 @@ __all__ = ["OPERATORS"]
 OPERATORS: dict[str, str] = {
     "object-file": "operators.spouts.file_spouts:ObjectFileSpout",
     "query-file": "operators.spouts.file_spouts:QueryFileSpout",
+    "live": "operators.spouts.live_spout:LiveSpout",
     "broadcast-router": "operators.routing.broadcast_router:BroadcastRouter",
     "plan-router": "operators.routing.plan_router:PlanRouter",
     "knn-evaluator": "operators.evaluation.knn_evaluator:KnnEvaluator",
@@ -28,5 +29,6 @@ OPERATORS: dict[str, str] = {
     "sample": "operators.sinks.sink:SampleSink",
     "jsonl": "operators.sinks.file_sinks:JsonlSink",
     "parquet": "operators.sinks.file_sinks:ParquetSink",
+    "results-log": "operators.sinks.results_log:ResultsLogSink",
     "rejects": "operators.sinks.file_sinks:RejectsSink",
 }

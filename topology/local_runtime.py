@@ -55,6 +55,7 @@ class LocalRuntime:
         go_back: Callable[[], Mapping[int, Mapping[str, Any]] | None] | None = None,
         watcher: Watcher | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        wait: Callable[[float], object] | None = None,
     ) -> None:
         self.wiring, self._clock = wiring, clock
         self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
@@ -69,6 +70,7 @@ class LocalRuntime:
         self._slow = slow_faults(wiring)
         self._held: dict[int, int] = {}
         self._restarts = 0
+        self._wait = wait or time.sleep
         self.turns = 0
 
     def run(self) -> None:
@@ -159,7 +161,7 @@ class LocalRuntime:
             if completed and (self.wiring.topology.faults or self._watcher is not None):
                 self._strike(conductor)
             if completed and conductor.idle and conductor.pending == 0 and conductor.final is None:
-                time.sleep(idle_seconds)
+                self._wait(idle_seconds)
                 idle_seconds = min(idle_seconds * 2, IDLE_SECONDS_MOST)
             elif completed and not conductor.idle:
                 idle_seconds = IDLE_SECONDS_FIRST

@@ -71,6 +71,7 @@ def run(
     should_stop: Callable[[], bool] = lambda: False,
     resume: str | Path | None = None,
     on_compile: Callable[[], object] = lambda: None,
+    wait: Callable[[float], object] | None = None,
     watcher: Watcher | None = None,
 ) -> Outcome:
     """Run a topology to the end of its input (or until `should_stop`), and return the outcome.
@@ -88,6 +89,7 @@ def run(
         should_stop: is asked after each epoch; true drains the epochs under way and ends the run.
         resume: go on from the newest whole checkpoint in this folder or at this URL.
         on_compile: is called when kernels are compiled, which takes a while and happens once on a machine.
+        wait: is called with a number of seconds when there is no input; it may return sooner, when there is some.
         watcher: is shown samples of what tasks do, as it happens.
     """
     if runtime is not None:
@@ -151,6 +153,7 @@ def run(
                 origin=resumption,
                 checkpoints=checkpoints,
                 go_back=go_back,
+                wait=wait,
                 watcher=watcher,
             )
         else:
@@ -165,6 +168,7 @@ def run(
                 snapshots=resumption.states(wiring) if resumption is not None else None,
                 checkpoints=checkpoints,
                 go_back=go_back_here,
+                wait=wait,
                 watcher=watcher,
             )
         del resumption  # what tasks take over need not be kept twice for as long as they run

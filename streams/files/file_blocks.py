@@ -26,6 +26,7 @@ __all__ = [
     "RecordBlock",
     "as_paths",
     "check_readable",
+    "cut_records_of",
     "file_kind",
     "is_utf8",
     "read_records",
@@ -159,6 +160,13 @@ def read_records(
     for data in _read_bytes(path, compression):
         yield from cutter.feed(data[mark:] if first and data.startswith(_BYTE_ORDER_MARK) else data)
         first = False
+    yield from cutter.finish()
+
+
+def cut_records_of(data: bytes, *, limits: ReadLimits = DEFAULT_LIMITS) -> Iterator[RecordBlock]:
+    """Yield the records of lines that are in memory, in as few blocks as there can be."""
+    cutter = _Cutter(False, max(data.count(b"\n") + 1, 1), limits.line_bytes)
+    yield from cutter.feed(data.removeprefix(_BYTE_ORDER_MARK))
     yield from cutter.finish()
 
 

@@ -21,6 +21,7 @@ from streams.timestamps import MAX_TS, read_time, read_times, ticks_to_ms
 
 __all__ = [
     "OPERATIONS",
+    "UNSTAMPED",
     "Field",
     "id_field",
     "id_values",
@@ -30,6 +31,7 @@ __all__ = [
     "operation_field",
     "pick",
     "row_field",
+    "stamped_field",
     "time_field",
     "time_values",
     "written_ids",
@@ -39,6 +41,9 @@ Flags = NDArray[np.bool_]
 
 #: What `op` may say.
 OPERATIONS = {"upsert": OP_UPSERT, "delete": OP_DELETE}
+
+#: The time of a record that has none and is to get one.
+UNSTAMPED = -MAX_TS
 
 _INT64 = range(-(2**63), 2**63)
 _NUMBER = re.compile(
@@ -73,6 +78,12 @@ def pick(first: Field, second: Field, use_first: Flags) -> Field:
         np.where(use_first, first.bad, second.bad),
         lambda row: (first if use_first[row] else second).found(row),
     )
+
+
+def stamped_field(field: Field) -> Field:
+    """Give rows without a time one that no row can have itself, so that they are known again."""
+    values = np.where(field.missing, UNSTAMPED, field.values)
+    return Field(values, _none(len(values)), field.bad, field.found)
 
 
 def row_field(rows: int) -> Field:

@@ -24,12 +24,12 @@ from streams.files.object_parquet import parquet_objects
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["SHARE_RUN", "ObjectChunk", "read_objects"]
+__all__ = ["NOT_DYNAMIC", "SHARE_RUN", "ObjectChunk", "chunk_of", "read_objects", "reject_late"]
 
 #: Readers that share an input take turns of this many records.
 SHARE_RUN = 512
 
-_NOT_DYNAMIC = 'op is "delete", but the objects of this topology have no state to delete; expected upsert'
+NOT_DYNAMIC = 'op is "delete", but the objects of this topology have no state to delete; expected upsert'
 
 Flags = NDArray[np.bool_]
 
@@ -125,11 +125,11 @@ def _read(
         for stretch in _stretches(path, rows, max(skip - record, 0), space, limits, form):
             if stretch.columns is not None:
                 if not dynamic:
-                    stretch.columns.objections.note(stretch.columns.op == OP_DELETE, lambda _row: _NOT_DYNAMIC)
+                    stretch.columns.objections.note(stretch.columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
                 if words is not None:
                     stretch.columns.keywords.note_unnumbered(stretch.columns.objections, words)
-                watermark = _reject_late(stretch.columns, watermark)
-                chunk = _chunk(
+                watermark = reject_late(stretch.columns, watermark)
+                chunk = chunk_of(
                     stretch.path, stretch.columns, stretch.line, (record, first), reader, encoder, form.row_ids
                 )
                 first += len(chunk.batch)
@@ -168,7 +168,7 @@ def _stretches(
         block = next(blocks, None)
 
 
-def _reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
+def reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
     """Note the objects that are older than an accepted one before them; return the new watermark."""
     good = np.flatnonzero(~columns.objections.bad)
     if len(good) == 0:
@@ -189,7 +189,7 @@ def _reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
     return int(latest[-1])
 
 
-def _chunk(
+def chunk_of(
     path: str,
     columns: ObjectColumns,
     line: Ints,

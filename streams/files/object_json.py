@@ -12,6 +12,7 @@ from streams.files.json_blocks import Repeated, first_types, is_unicode, load_li
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
 from streams.files.object_fields import (
+    Field,
     id_field,
     id_values,
     number_field,
@@ -19,6 +20,7 @@ from streams.files.object_fields import (
     operation_field,
     pick,
     row_field,
+    stamped_field,
     time_field,
     time_values,
 )
@@ -86,12 +88,16 @@ def _fast(
     plain = ~(x.missing & y.missing)
     return settle(
         row_field(rows) if keys.form.row_ids else id_field(column["id"]),
-        time_field(column["ts"], keys.form.time_unit),
+        _times(time_field(column["ts"], keys.form.time_unit), keys.form),
         Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(column["op"], len(plain)),
         KeywordColumns.of(len(plain), column["keyword_ids"], column["keywords"], column["text"]),
         space, limits, Objections(len(plain)),
     )  # fmt: skip
+
+
+def _times(field: Field, form: ObjectForm) -> Field:
+    return stamped_field(field) if form.stamped else field
 
 
 def _exact(block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rect, limits: ReadLimits) -> ObjectColumns:
@@ -123,7 +129,7 @@ def _exact(block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rec
     texts = [_text(objections, row, "text", value) for row, value in enumerate(values("text"))]
     return settle(
         row_field(rows) if keys.form.row_ids else id_values(values("id"), is_unicode),
-        time_values(values("ts"), keys.form.time_unit),
+        _times(time_values(values("ts"), keys.form.time_unit), keys.form),
         Location(
             pick(number_values(values("x")), number_values(values("lon")), plain),
             pick(number_values(values("y")), number_values(values("lat")), plain),

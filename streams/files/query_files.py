@@ -31,7 +31,7 @@ from streams.files.query_records import QueryRules
 from streams.geometry import Metric, Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["FENCES", "KINDS", "QueryChunk", "read_queries"]
+__all__ = ["FENCES", "KINDS", "QueryChunk", "QueryGate", "read_queries"]
 
 #: The kinds of query by type and by whether they are continuous, as operators declare what they answer.
 KINDS = tuple((f"snapshot {name}", f"continuous {name}") for name in QUERY_TYPES)
@@ -91,11 +91,11 @@ def read_queries(
         file_kind(path, ("jsonl",))
         check_readable(path)
     rules = QueryRules(space, metric, limits.keywords, limits.id_bytes)
-    return _read(names, rules, encoder, _Gate(open_queries, answers, kept_ms, watermark), chunk_rows, skip, limits)
+    return _read(names, rules, encoder, QueryGate(open_queries, answers, kept_ms, watermark), chunk_rows, skip, limits)
 
 
 def _read(
-    names: list[str], rules: QueryRules, encoder: Encoder, gate: "_Gate", rows: int, skip: int, limits: ReadLimits
+    names: list[str], rules: QueryRules, encoder: Encoder, gate: "QueryGate", rows: int, skip: int, limits: ReadLimits
 ) -> Iterator[QueryChunk]:
     number = 0
     for path in names:
@@ -114,7 +114,7 @@ def _read(
             number += len(fresh)
 
 
-class _Gate:
+class QueryGate:
     """Lets operations through in order of time, registrations only of free ids, unregistrations only of taken ones."""
 
     def __init__(
@@ -122,7 +122,7 @@ class _Gate:
     ) -> None:
         self._open = open_queries
         self._kept_ms = FOREVER if kept_ms is None else kept_ms
-        self._watermark = watermark
+        self.watermark = watermark
         self._answers = sorted(answers) if answers is not None else None
         known = {FENCES, *(kind for kinds in KINDS for kind in kinds)}
         if answers is not None and (unknown := sorted(set(answers) - known)):
@@ -174,12 +174,12 @@ class _Gate:
         """Admit a batch of registrations in order of time and of new ids in one go, or nothing."""
         ts = batch.ts
         plain = (batch.op == OP_REGISTER).all() and (ts[1:] >= ts[:-1]).all()
-        if not plain or (self._watermark is not None and ts[0] < self._watermark):
+        if not plain or (self.watermark is not None and ts[0] < self.watermark):
             return False
         self._open.make_room(len(batch), int(ts[0]))
         if not self._open.register_all(batch.ids.to_list(), batch.number.tolist(), batch.end.tolist()):
             return False
-        self._watermark = int(ts[-1])
+        self.watermark = int(ts[-1])
         return True
 
     def _admit_each(
@@ -190,8 +190,8 @@ class _Gate:
         columns = (batch.ids.to_list(), batch.op.tolist(), batch.ts.tolist(), batch.end.tolist(), batch.number.tolist())
         for place, (name, op, ts, end, number) in enumerate(zip(*columns, strict=True)):
             reason: int | str | None
-            if self._watermark is not None and ts < self._watermark:
-                reason = f"ts {ts} is older than {self._watermark}, which came before; expected non-decreasing ts"
+            if self.watermark is not None and ts < self.watermark:
+                reason = f"ts {ts} is older than {self.watermark}, which came before; expected non-decreasing ts"
             elif op == OP_REGISTER:
                 reason = self._open.register(name, number, ts, end)
             else:
@@ -200,7 +200,7 @@ class _Gate:
                     target[place], reason = reason, None
             if reason is None:
                 accepted[place] = True
-                self._watermark = ts
+                self.watermark = ts
             else:
                 objections.note_row(int(rows[place]), str(reason))
         return accepted

@@ -80,6 +80,7 @@ class RayRuntime:
         origin: Resumption | None = None,
         checkpoints: Checkpoints | None = None,
         go_back: Callable[[Reading, int], Resumption | None] | None = None,
+        wait: Callable[[float], object] | None = None,
         watcher: Watcher | None = None,
     ) -> None:
         self.wiring = wiring
@@ -98,6 +99,7 @@ class RayRuntime:
         self._heard_at = 0.0
         self._looked_at = time.monotonic()
         self._restarts = 0
+        self._wait = wait
         self._recovering: list[float] = []
 
     def run(self) -> None:
@@ -232,7 +234,9 @@ class RayRuntime:
                 conductor.stop()
             waits = conductor.idle and conductor.pending == 0 and conductor.final is None
             if waits:  # for input: nothing is under way
-                self._listen(endpoint, idle_seconds, conductor)
+                if self._wait is not None:
+                    self._wait(idle_seconds)
+                self._listen(endpoint, idle_seconds if self._wait is None else 0.0, conductor)
                 idle_seconds = min(idle_seconds * 2, IDLE_SECONDS_MOST)
                 self._grant(endpoint, conductor)
                 continue

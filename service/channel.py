@@ -1,0 +1,64 @@
+"""What the service and the engine send each other: short messages over a local socket, msgpack behind their length."""
+
+import asyncio
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgpack
+
+from streams.codec import unpack_plain
+from streams.errors import CodecError
+
+__all__ = ["MAX_MESSAGE_BYTES", "EngineChannel", "pack_message", "read_message"]
+
+#: The largest message; what is larger goes through files.
+MAX_MESSAGE_BYTES = 64 << 20
+
+_LENGTH = struct.Struct("<I")
+
+
+def pack_message(kind: str, *values: Any) -> bytes:
+    """Return a message as bytes."""
+    body = msgpack.packb([kind, *values])
+    if len(body) > MAX_MESSAGE_BYTES:
+        raise CodecError(f"a message '{kind}' of {len(body):,} bytes, more than {MAX_MESSAGE_BYTES:,}")
+    return _LENGTH.pack(len(body)) + body
+
+
+async def read_message(reader: asyncio.StreamReader) -> list[Any] | None:
+    """Return the next message; None at the end."""
+    try:
+        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+        if length > MAX_MESSAGE_BYTES:
+            raise CodecError(f"a message of {length:,} bytes is announced, more than {MAX_MESSAGE_BYTES:,}")
+        message: list[Any] = unpack_plain(await reader.readexactly(length))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    return message
+
+
+class EngineChannel:
+    """The engine's end: any thread sends, one receives."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._sending = threading.Lock()
+
+    def send(self, kind: str, *values: Any) -> None:
+        """Send a message; it waits where the service does not read."""
+        data = pack_message(kind, *values)
+        with self._sending:
+            self._socket.sendall(data)
+
+    def messages(self) -> Iterator[list[Any]]:
+        """Yield messages until the service is gone."""
+        file = self._socket.makefile("rb")
+        while True:
+            head = file.read(_LENGTH.size)
+            if len(head) < _LENGTH.size:
+                return
+            body = file.read(_LENGTH.unpack(head)[0])
+            yield unpack_plain(body)

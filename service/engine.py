@@ -1,0 +1,123 @@
+"""The engine: a process that runs the topology of a service, and ends with it.
+
+It is started by `service.engine_process` with a folder and one end of a socket. What it runs is in the folder, what it has done too,
+so that the next one goes on where this one was killed.
+"""
+
+import dataclasses
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from partitioners.plans.plan import save as save_plan
+from service.channel import EngineChannel
+from service.state_folder import StateFolder
+from streams.errors import InputError, WaterspoutError
+from streams.segment_log import first_position
+from topology.cli.logs import configure_logs
+from topology.declaration import Topology
+from topology.plan_request import is_automatic, needs_plan
+from topology.planning import plan_of
+from topology.run import Progress, run
+
+__all__ = ["main", "runnable"]
+
+log = structlog.get_logger()
+
+#: So often the service is sent how the run goes, besides each complete epoch.
+SUMMARY_SECONDS = 1.0
+
+
+def runnable(folder: StateFolder) -> Topology:
+    """Return the topology of a folder with a plan, which is made from the declared input where there is none yet."""
+    declared = folder.declared()
+    live = folder.live(declared)
+    if not (needs_plan(live) and is_automatic(live)):
+        return live
+    if not folder.plan.exists():
+        plan = plan_of(declared)
+        assert plan is not None, "somebody needs one"
+        save_plan(plan, folder.plan)
+    return dataclasses.replace(live, settings=dataclasses.replace(live.settings, plan=str(folder.plan.absolute())))
+
+
+def _resumed(folder: StateFolder, live: Topology) -> str | None:
+    """Return where to go on from; None at the very start."""
+    if folder.reach(live) is not None:
+        assert live.settings.checkpoint is not None
+        return str(live.settings.checkpoint.directory)
+    if first_position(folder.journal) > 0:
+        raise InputError(
+            f"{folder.path} has no whole checkpoint, but the start of its journal is gone; bring the checkpoints back, or "
+            "start with an empty folder"
+        )
+    return None
+
+
+class _Run:
+    """The run, as the service hears of it."""
+
+    def __init__(self, channel: EngineChannel) -> None:
+        self._channel = channel
+        self._woken, self.stopped = threading.Event(), threading.Event()
+
+    def listen(self) -> None:
+        """Take what the service says; when it is gone, nobody wants this process any more."""
+        for kind, *_values in self._channel.messages():
+            if kind == "stop":
+                self.stopped.set()
+            self._woken.set()
+        os._exit(1)
+
+    def wait(self, seconds: float) -> None:
+        """Return when something has arrived, or after some seconds."""
+        self._woken.wait(seconds)
+        self._woken.clear()
+
+    def progress(self, progress: Progress) -> None:
+        """Send how far the run is."""
+        self._channel.send("ack", progress.epochs, progress.pending, progress.objects, progress.results)
+
+
+def main(folder: str, descriptor: int) -> int:
+    """Run the topology of a folder until the service says otherwise."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; the service says when to stop
+    configure_logs()
+    channel = EngineChannel(socket.socket(fileno=descriptor))
+    told = _Run(channel)
+    threading.Thread(target=told.listen, daemon=True).start()
+    try:
+        state = StateFolder(Path(folder))
+        live = runnable(state)
+        resume = _resumed(state, live)
+        channel.send("started", os.getpid(), resume is not None, time.time())
+        outcome = run(
+            live,
+            on_progress=told.progress,
+            should_stop=told.stopped.is_set,
+            wait=told.wait,
+            resume=resume,
+        )
+    except WaterspoutError as error:
+        channel.send("failed", str(error))
+        return 1
+    except Exception as error:
+        channel.send("failed", f"{type(error).__name__}: {error}")
+        raise
+    channel.send("ended", _plain(outcome.summary))
+    return 0
+
+
+def _plain(summary: dict[str, Any]) -> dict[str, Any]:
+    return {key: summary[key] for key in ("objects", "queries", "results", "rejected", "epochs") if key in summary}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))
