@@ -25,6 +25,9 @@ KEPT_OBJECTS, KEPT_ALERTS = 400, 200
 
 MOST_PLANS, MOST_EVENTS = 200, 2_000
 
+#: A process that was started again goes on so much later on the time line.
+RESTART_SECONDS = 1.0
+
 Places = NDArray[np.uint16]
 Floats = NDArray[np.float32]
 
@@ -117,13 +120,20 @@ class Chronicle:
         self._plans: dict[int, bytes] = {}
         self._events: deque[Header] = deque(maxlen=MOST_EVENTS)
         self._happened = 0
+        self._late = 0.0
+        self._later = 0
 
-    def take(self, frame: bytes) -> None:
-        """Take a frame."""
+    def take(self, frame: bytes) -> bytes:
+        """Take a frame; return it as it is to be shown.
+
+        A run whose process was started again counts from the start; here its time and its plans go on.
+        """
         header, columns = decode_frame(frame)
         kind = header["frame"]
+        if self._late and kind in ("tick", "plan"):
+            frame = self._shifted(header, columns)
         if kind == "start":
-            self._start = header
+            self._begin(header)
         elif kind == "plan":
             self._keep_plan(header["serial"], frame)
         elif kind == "state":
@@ -134,6 +144,24 @@ class Chronicle:
             self._events.extend(header["events"])
             if header["span"] > 0:
                 self._remember(Moment.of(header, columns))
+        return frame
+
+    def _begin(self, header: Header) -> None:
+        """Take what runs; where something ran before, put the new run behind it."""
+        if self._tick is not None:
+            self._late = self._tick["t"] + RESTART_SECONDS
+            self._later = max(self._plans, default=0)
+        self._start = header
+
+    def _shifted(self, header: Header, columns: Mapping[str, NDArray[Any]]) -> bytes:
+        header["t"] = round(header["t"] + self._late, 3)
+        if header["serial"] is not None:
+            header["serial"] += self._later
+        for event in header.get("events", ()):
+            event["t"] = round(event["t"] + self._late, 3)
+            if "serial" in event:
+                event["serial"] += self._later
+        return encode_frame(header, columns)
 
     def _remember(self, moment: Moment) -> None:
         self._levels[0].append(moment)

@@ -23,6 +23,7 @@ from reports.map_outlines import outlines
 from service.view.chronicle import Chronicle
 from service.view.controls import Controls, NoControls
 from service.view.frames import encode_frame
+from service.view.observer import state_frame
 from streams.errors import CodecError, WaterspoutError
 
 __all__ = ["PAGE", "ViewHub"]
@@ -32,6 +33,11 @@ PAGE = Path(__file__).parent / "page" / "dist"
 
 #: Readers at a time, frames that wait for one of them, bytes of a request.
 MOST_READERS, MOST_WAITING, MOST_BODY = 64, 32, 4_096
+
+#: How often to see what has become of a run that says nothing.
+LOOK_SECONDS = 0.5
+
+State = Callable[[], tuple[str, str | None] | None]
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -63,18 +69,26 @@ class ViewHub:
 
     Args:
         controls: what can be done to the run.
+        state: what a run has come to that says nothing any more, and its error; None where it speaks for itself.
     """
 
-    def __init__(self, controls: Controls | None = None) -> None:
+    def __init__(self, controls: Controls | None = None, state: State = lambda: None) -> None:
         self.chronicle = Chronicle()
         self.controls: Controls = controls or NoControls()
+        self._state = state
         self._readers: set[_Reader] = set()
 
     def take(self, frame: bytes) -> None:
         """Take a frame of the run and show it."""
-        self.chronicle.take(frame)
+        shown = self.chronicle.take(frame)
         for reader in self._readers:
-            reader.offer(frame)
+            reader.offer(shown)
+
+    def look(self) -> None:
+        """See whether the run has come to something that its frames do not say."""
+        found = self._state()
+        if found is not None and found != (self.chronicle.state, self.chronicle.error):
+            self.take(state_frame(*found))
 
     def routes(self) -> list[BaseRoute]:
         """Return what an application mounts; the page itself is at /."""
@@ -120,9 +134,18 @@ class ViewHub:
                         await socket.send_bytes(one)
                 else:
                     await socket.send_bytes(frame)
-                frame = await reader.waiting.get()
+                self.look()
+                frame = await self._next(reader)
         except (WebSocketDisconnect, RuntimeError, OSError):
             return
+
+    async def _next(self, reader: _Reader) -> bytes | None:
+        """Return what is to be sent next; while nothing comes, see why."""
+        while True:
+            try:
+                return await asyncio.wait_for(reader.waiting.get(), LOOK_SECONDS)
+            except TimeoutError:
+                self.look()
 
     async def _at(self, request: Request) -> Response:
         try:
