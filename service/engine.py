@@ -19,6 +19,7 @@ import structlog
 from partitioners.plans.plan import save as save_plan
 from service.channel import EngineChannel
 from service.state_folder import StateFolder
+from service.watchers import Watchers
 from streams.errors import InputError, WaterspoutError
 from streams.segment_log import first_position
 from topology.cli.logs import configure_logs
@@ -30,9 +31,6 @@ from topology.run import Progress, run
 __all__ = ["main", "runnable"]
 
 log = structlog.get_logger()
-
-#: So often the service is sent how the run goes, besides each complete epoch.
-SUMMARY_SECONDS = 1.0
 
 
 def runnable(folder: StateFolder) -> Topology:
@@ -67,12 +65,15 @@ class _Run:
     def __init__(self, channel: EngineChannel) -> None:
         self._channel = channel
         self._woken, self.stopped = threading.Event(), threading.Event()
+        self.watchers = Watchers(channel.send)
 
     def listen(self) -> None:
         """Take what the service says; when it is gone, nobody wants this process any more."""
-        for kind, *_values in self._channel.messages():
+        for kind, *values in self._channel.messages():
             if kind == "stop":
                 self.stopped.set()
+            elif kind != "wake":
+                self.watchers.hear(kind, *values)
             self._woken.set()
         os._exit(1)
 
@@ -104,6 +105,7 @@ def main(folder: str, descriptor: int) -> int:
             should_stop=told.stopped.is_set,
             wait=told.wait,
             resume=resume,
+            watcher=told.watchers,
         )
     except WaterspoutError as error:
         channel.send("failed", str(error))

@@ -82,6 +82,11 @@ class EngineProcess:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(pack_message(kind, *values))
 
+    def restart(self, reason: str) -> None:
+        """End the engine; the next one goes on from its newest checkpoint."""
+        self.status.error = reason
+        self._kill()
+
     async def stop(self) -> None:
         """Let the engine come to rest, and end it."""
         self._stopping = True

@@ -18,6 +18,7 @@ from service.intake import Accepted, Intake, Operation, Rules, TimeOf
 from service.journal_writer import BusyError, JournalWriter, WriterSettings
 from service.problems import ProblemError
 from service.state_folder import StateFolder
+from service.task_figures import FIGURES
 from streams.files.object_form import ObjectForm
 from streams.files.prepared import shared_vocabulary
 from streams.segment_log import LogReader, first_position, trim
@@ -110,6 +111,8 @@ class Service:
         self._reach = first_position(self.folder.journal)
         self._saved_at = 0
         self.stopping = False
+        self.figures: dict[str, Any] = {}
+        self.engine.handlers[FIGURES] = self._take_figures
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -146,6 +149,9 @@ class Service:
         for subscription in list(self.hub.subscriptions):
             subscription.ended = True
             subscription.changed.set()
+
+    def _take_figures(self, figures: dict[str, Any]) -> None:
+        self.figures = figures
 
     def _committed(self) -> None:
         self.engine.wake()
