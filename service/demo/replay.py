@@ -25,7 +25,7 @@ from streams.geometry import Rect
 from streams.injection import Injection, inject_objects
 from streams.vocabulary import Encoder
 
-__all__ = ["Replay", "hotspot_injection", "hotspot_queries", "standing_queries"]
+__all__ = ["Replay", "hotspot_injections", "hotspot_queries", "standing_queries"]
 
 #: How far, in degrees, the places of one record are from each other.
 SPREAD = 0.35
@@ -52,8 +52,8 @@ class Replay:
 
     @classmethod
     def of_files(cls, paths: Iterable[Path], lap_ms: int, echoes: int, space: Rect, seed: int = 7) -> "Replay":
-        """Read files with the columns ts, lon, lat and text; the time that each spans is a lap."""
-        rows = [row for path in paths for row in _spread_over_a_lap(path)]
+        """Read files with the columns ts, lon, lat and text, as far as they are in the space; the time of each is a lap."""
+        rows = [row for path in paths for row in _spread_over_a_lap(path) if _inside(space, row[1], row[2])]
         place, x, y = (np.repeat([row[k] for row in rows], echoes) for k in range(3))
         random = np.random.default_rng(seed)
         late = random.uniform(0.0, 0.01, len(place))
@@ -120,30 +120,61 @@ def _seconds(text: str) -> float:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def hotspot_injection(hotspot: Hotspot, now_ms: int, number: int) -> Injection | None:
-    """Return what a hotspot does to objects from now on; None where it is about queries."""
+#: A crowd is denser in its middle: parts of its radius that have a share of it each.
+CROWD = (1.0, 0.66, 0.33)
+
+
+def hotspot_injections(hotspot: Hotspot, now_ms: int, number: int) -> list[Injection]:
+    """Return what a hotspot does to objects from now on; nothing where it is about queries."""
     times: dict[str, Any] = {"start": now_ms, "duration": max(round(hotspot.seconds * 1000), 1), "seed": number}
     if hotspot.kind == "objects":
-        high = hotspot.radius * max(math.cos(math.radians(hotspot.y)), 0.1)
-        region = Rect(hotspot.x - hotspot.radius, hotspot.y - high, hotspot.x + hotspot.radius, hotspot.y + high)
-        return Injection("objects", strength=hotspot.strength, region=region, **times)
+        # Each injection copies what those before it have added, too: together they make as many as one would.
+        share = (1.0 + hotspot.strength) ** (1 / len(CROWD)) - 1.0
+        return [Injection("objects", strength=share, region=_around(hotspot, part), **times) for part in CROWD]
     if hotspot.kind == "condense":
-        return Injection("condense", strength=1.0 - hotspot.strength, at=(hotspot.x, hotspot.y), **times)
+        return [Injection("condense", strength=1.0 - hotspot.strength, at=(hotspot.x, hotspot.y), **times)]
     if hotspot.kind == "rate":
-        return Injection("rate", strength=hotspot.strength, **times)
-    return None
+        return [Injection("rate", strength=hotspot.strength, **times)]
+    return []
 
 
-def standing_queries(path: Path) -> list[tuple[str, Query]]:
-    """Return the registrations of a query file, by identifier, without their times: they stand for as long as the demo."""
+def _around(hotspot: Hotspot, part: float) -> Rect:
+    wide = hotspot.radius * part
+    high = wide * max(math.cos(math.radians(hotspot.y)), 0.1)
+    return Rect(hotspot.x - wide, hotspot.y - high, hotspot.x + wide, hotspot.y + high)
+
+
+def standing_queries(path: Path, space: Rect, seed: int = 7) -> list[tuple[str, Query]]:
+    """Return questions by identifier: those of a query file that want all of several words, each at two places nearby.
+
+    They have no times: they stand for as long as the demo. Questions that want less are told of nearly everything.
+    """
+    random = np.random.default_rng(seed)
     found = []
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
             query = json.loads(line)
-            if query["op"] == "register":
-                body = {key: value for key, value in query.items() if key not in ("op", "id", "ts", "ttl")}
-                found.append((str(query["id"]), body))
+            if query["op"] != "register" or query.get("match") != "all" or len(query["keywords"]) < 2:
+                continue
+            body = {key: value for key, value in query.items() if key not in ("op", "id", "ts", "ttl")}
+            x, y = _middle(body["region"])
+            if _inside(space, x, y):
+                found.append((f"{query['id']}", body))
+                near_x, near_y = random.normal((x, y), 1.0).tolist()
+                region = _moved(body["region"], near_x, near_y, space)
+                found.append((f"{query['id']}-near", {**body, "region": region}))
     return found
+
+
+def _inside(space: Rect, x: float, y: float) -> bool:
+    return space.min_x <= x <= space.max_x and space.min_y <= y <= space.max_y
+
+
+def _middle(region: Mapping[str, Any]) -> tuple[float, float]:
+    if "circle" in region:
+        return region["circle"][0], region["circle"][1]
+    a, b, c, d = region["rect"]
+    return (a + c) / 2, (b + d) / 2
 
 
 def hotspot_queries(
@@ -154,27 +185,21 @@ def hotspot_queries(
     for one in range(int(hotspot.strength)):
         body = patterns[int(random.integers(len(patterns)))][1]
         far, way = hotspot.radius * math.sqrt(random.random()), random.uniform(0.0, 2 * math.pi)
-        x = min(max(hotspot.x + far * math.cos(way), space.min_x), space.max_x)
-        y = min(max(hotspot.y + far * math.sin(way), space.min_y), space.max_y)
-        region = _moved(body["region"], x, y, space)
+        region = _moved(body["region"], hotspot.x + far * math.cos(way), hotspot.y + far * math.sin(way), space)
         yield f"hotspot-{number}-{one}", {**body, "region": region, "ttl": round(hotspot.seconds * 1000)}
 
 
 def _moved(region: Mapping[str, Any], x: float, y: float, space: Rect) -> dict[str, Any]:
-    """Return a region of the same size around another place."""
+    """Return a region of the same size around another place, within the space."""
+    x, y = min(max(x, space.min_x), space.max_x), min(max(y, space.min_y), space.max_y)
     if "circle" in region:
         return {"circle": [x, y, region["circle"][2]]}
-    if "rect" in region:
-        a, b, c, d = region["rect"]
-        wide, high = (c - a) / 2, (d - b) / 2
-        box = (
-            max(x - wide, space.min_x),
-            max(y - high, space.min_y),
-            min(x + wide, space.max_x),
-            min(y + high, space.max_y),
-        )
-        return {"rect": list(box)}
-    rings = [np.asarray(ring, np.float64) for ring in region["polygon"]]
-    shift = np.array([x, y]) - rings[0].mean(axis=0)
-    low, high_corner = np.array([space.min_x, space.min_y]), np.array([space.max_x, space.max_y])
-    return {"polygon": [np.clip(ring + shift, low, high_corner).tolist() for ring in rings]}
+    a, b, c, d = region["rect"]
+    wide, high = (c - a) / 2, (d - b) / 2
+    box = (
+        max(x - wide, space.min_x),
+        max(y - high, space.min_y),
+        min(x + wide, space.max_x),
+        min(y + high, space.max_y),
+    )
+    return {"rect": list(box)}

@@ -4,9 +4,8 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,7 +18,7 @@ from service.view.routes import ViewHub
 from streams.errors import InputError
 from topology.watching import Watcher
 
-__all__ = ["Beside", "serving"]
+__all__ = ["Beside", "watched"]
 
 LOOPBACK = "127.0.0.1"
 
@@ -28,23 +27,6 @@ FRAMES = 10
 
 #: How long a server may take to begin and to end.
 PATIENCE_SECONDS = 15.0
-
-
-class _OwnControls:
-    """What can be done to a run in this process."""
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-
-    @property
-    def offers(self) -> dict[str, Any]:
-        return {"hotspot": False, "kill": True}
-
-    def hotspot(self, wanted: Any) -> None:
-        raise InputError("this run reads its input as it is; hotspots can be put into the demo: make live")
-
-    def kill(self, task: Any) -> None:
-        self._observer.kill(task)
 
 
 class Beside:
@@ -57,7 +39,7 @@ class Beside:
 
     def __init__(self, port: int = 0, controls: Controls | None = None, observer: Observer | None = None) -> None:
         self.observer = observer or Observer(time.perf_counter)
-        self._hub = ViewHub(controls or _OwnControls(self.observer))
+        self._hub = ViewHub(controls)
         self._socket = _listening(port)
         self.address = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/"
         hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"])
@@ -67,11 +49,6 @@ class Beside:
         self._thread = threading.Thread(target=self._serve, name="live-view", daemon=True)
         self._last: bytes | None = None
         self._lock = threading.Lock()
-
-    @property
-    def watcher(self) -> Watcher:
-        """Who is to watch the run."""
-        return self.observer
 
     def start(self) -> None:
         """Begin to serve; return when the page can be had."""
@@ -129,11 +106,34 @@ def _listening(port: int) -> socket.socket:
 
 
 @contextmanager
-def serving(port: int = 0, controls: Controls | None = None) -> Iterator[Beside]:
-    """Serve the live view while the block runs; whatever it raises is shown on the page too."""
-    beside = Beside(port, controls)
+def watched(
+    port: int, should_stop: Callable[[], bool], say: Callable[[str], object] = lambda _text: None
+) -> Iterator[Watcher]:
+    """Serve the live view of a run that the block makes, and of what came of it, until somebody stops it.
+
+    Args:
+        port: of loopback; 0 takes a free one.
+        should_stop: tells whether somebody has asked to stop.
+        say: is called with what to tell who started the run.
+    """
+    beside = Beside(port)
     beside.start()
+    say(f"watch it at {beside.address}")
     try:
-        yield beside
+        yield beside.observer
+    except Exception as error:
+        beside.say("failed", str(error))
+        _linger(should_stop, say, f"the run has failed; {beside.address} shows it until Ctrl-C")
+        raise
+    else:
+        beside.say("stopped" if should_stop() else "ended")
+        _linger(should_stop, say, f"the run has ended; {beside.address} shows it until Ctrl-C")
     finally:
         beside.stop()
+
+
+def _linger(should_stop: Callable[[], bool], say: Callable[[str], object], text: str) -> None:
+    if not should_stop():
+        say(text)
+    while not should_stop():
+        time.sleep(1 / FRAMES)

@@ -21,7 +21,7 @@ let map: MapView | null = null;
 let past: Shown | null = null;
 let playing = false;
 let compared: { event: Happening; timer: number } | null = null;
-let fitted = 0;
+let fitted = false;
 
 const curves = new Curves(byId("curves"), run, theme);
 const evaluators = new Evaluators(byId("evaluators"), byId("evaluators-count"), run);
@@ -56,9 +56,9 @@ run.onFrame = (kind, frame) => {
       if (event.what === "move" && compared === null) map.move(event, now);
       spot(event);
     }
-    if (map.following && map.samples > 60 && now - fitted > (fitted ? 8000 : 0) && map.samples > 60) {
-      if (!fitted) map.fit();
-      fitted = now;
+    if (!fitted && map.following && map.samples > 250) {
+      fitted = true;
+      map.fit();
     }
   }
 };

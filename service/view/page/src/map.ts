@@ -45,7 +45,7 @@ const ARC_MS = 3200;
 const RING_MS = 1100;
 const MOST_RINGS = 160;
 const MOST_SPARKS = 6000;
-const MOST_ARCS = 14;
+const MOST_ARCS = 9;
 const FADE_MS = 50;
 const SPRITE = 12;
 
@@ -197,7 +197,7 @@ export class MapView {
     this.arcs.push({ move, from, to, born: now });
     if (this.arcs.length > MOST_ARCS) {
       const least = this.arcs.reduce((a, b) => ((b.move.queries ?? 0) < (a.move.queries ?? 0) ? b : a));
-      this.arcs = this.arcs.filter((arc) => arc !== least);
+      this.arcs = this.arcs.filter((arc) => arc !== least); // the largest say the most
     }
   }
 

@@ -134,13 +134,17 @@ export class Run {
       (name) => columns[`curve_${name}`] as Float32Array,
     );
     const costs = columns.curve_costs as Float32Array;
-    this.points = Array.from(t, (at, i) => ({
-      t: at, objects: objects[i], results: results[i], efficiency: efficiency[i], latency: latency[i], pending: pending[i],
-      costs: costs.slice(i * width, (i + 1) * width),
-    }));
-    if (this.points.length) {
-      this.load.set(this.points[this.points.length - 1].costs.subarray(0, this.load.length));
-    }
+    this.load = new Float32Array(Math.max(width, this.load.length));
+    this.rate = { objects: 0, results: 0, latency: 0, efficiency: 1 };
+    this.points = Array.from(t, (at, i) => {
+      const smooth = smoothing(i ? at - t[i - 1] : SMOOTH_SECONDS);
+      for (let worker = 0; worker < width; worker++) this.load[worker] = smooth(this.load[worker], costs[i * width + worker]);
+      this.rate.objects = smooth(this.rate.objects, objects[i]);
+      this.rate.results = smooth(this.rate.results, results[i]);
+      this.rate.efficiency = smooth(this.rate.efficiency, efficiency[i]);
+      this.rate.latency = smooth(this.rate.latency, latency[i]);
+      return { t: at, ...this.rate, latency: latency[i], pending: pending[i], costs: this.load.slice() };
+    });
   }
 
   private advance(header: any, columns: Frame["columns"]): void {
@@ -156,17 +160,14 @@ export class Run {
     const span = header.span as number;
     if (span <= 0) return;
     const costs = columns.costs as Float32Array;
-    const keep = Math.exp(-span / SMOOTH_SECONDS);
-    const smooth = (old: number, fresh: number) => old * keep + fresh * (1 - keep);
+    const smooth = smoothing(span);
     for (let i = 0; i < this.load.length; i++) this.load[i] = smooth(this.load[i], costs[i] / span);
     this.rate.objects = smooth(this.rate.objects, header.objects / span);
     this.rate.results = smooth(this.rate.results, header.results / span);
     if (header.latency_ms !== null) this.rate.latency = smooth(this.rate.latency, header.latency_ms);
     if (header.efficiency !== null) this.rate.efficiency = smooth(this.rate.efficiency, header.efficiency);
-    this.points.push({
-      t: header.t, objects: this.rate.objects, results: this.rate.results, efficiency: this.rate.efficiency,
-      latency: header.latency_ms_max ?? 0, pending: header.pending, costs: this.load.slice(),
-    });
+    const latency = header.latency_ms_max ?? 0;
+    this.points.push({ t: header.t, ...this.rate, latency, pending: header.pending, costs: this.load.slice() });
     if (this.points.length > MOST_POINTS) {
       const half = MOST_POINTS / 2; // the older half becomes coarser
       this.points = [...this.points.slice(0, half).filter((_, i) => i % 2 === 0), ...this.points.slice(half)];
@@ -204,6 +205,12 @@ export class Run {
   get now(): number {
     return this.tick?.t ?? 0;
   }
+}
+
+/** How what is known changes by something new, after so many seconds. */
+function smoothing(span: number): (old: number, fresh: number) => number {
+  const keep = Math.exp(-span / SMOOTH_SECONDS);
+  return (old, fresh) => old * keep + fresh * (1 - keep);
 }
 
 function planOf({ header, columns }: Frame): Plan {
