@@ -36,6 +36,7 @@ $(STAMP): $(CORE)
 
 run: $(CORE) ## a tour: five kinds of standing questions on real data, on the embedded runtime, and a map of the alerts
 	@$(BIN)/waterspout tour
+	@echo 'See it live, on a map in your browser: make live'
 
 live: $(SERVE) ## the same data as an endless stream on a live map: put hotspots into it, kill evaluators, watch the load move
 	@$(BIN)/waterspout live
