@@ -1,7 +1,7 @@
 // Curves of the run over one shared time axis, with what happened marked across all of them.
 
 import uPlot from "uplot";
-import type { Happening, Point, Run } from "./run";
+import { MOST_LINES, type Happening, type Point, type Run } from "./run";
 import { loadColour, type Theme } from "./theme";
 
 type Row = (number | null)[];
@@ -47,26 +47,12 @@ export class Curves {
 
   private charts(): Chart[] {
     const { theme } = this;
-    const loads = (points: Point[]): Row[] => {
-      const [least, most, middle]: Row[] = [[], [], []];
-      for (const { costs } of points) {
-        const mean = costs.reduce((sum, cost) => sum + cost, 0) / Math.max(costs.length, 1);
-        const low = costs.reduce((a, b) => Math.min(a, b), Infinity);
-        const high = costs.reduce((a, b) => Math.max(a, b), 0);
-        least.push(mean > 0 ? low / mean : null);
-        most.push(mean > 0 ? high / mean : null);
-        middle.push(mean > 0 ? 1 : null);
-      }
-      const width = Math.max(...points.map((point) => point.costs.length), 0);
-      const own = Array.from({ length: width <= 24 ? width : 0 }, (_, worker) =>
-        points.map(({ costs }, i) => {
-          const mean = most[i] === null ? 0 : costs.reduce((sum, cost) => sum + cost, 0) / costs.length;
-          return mean > 0 && worker < costs.length ? costs[worker] / mean : null;
-        }),
-      );
-      return [most, least, ...own];
-    };
-    const width = Math.min(this.run.start?.evaluators.length ?? 0, 25);
+    const lines = (this.run.start?.evaluators.length ?? 0) <= MOST_LINES ? (this.run.start?.evaluators.length ?? 0) : 0;
+    const loads = (points: Point[]): Row[] => [
+      points.map((point) => point.most),
+      points.map((point) => point.least),
+      ...Array.from({ length: lines }, (_, worker) => points.map(({ own }) => own[worker] ?? null)),
+    ];
     const times = (value: number) => `${value.toFixed(2)}×`;
     return [
       {
@@ -74,7 +60,7 @@ export class Curves {
         series: [
           { label: "most", stroke: loadColour(3, 1), width: 1.6, show: times },
           { label: "least", stroke: loadColour(0.4, 1), width: 1.2, show: times },
-          ...Array.from({ length: width <= 24 ? width : 0 }, (_, i) => ({ label: `${i}`, stroke: theme.edge, width: 0.8, show: times })),
+          ...Array.from({ length: lines }, (_, i) => ({ label: `${i}`, stroke: theme.edge, width: 0.8, show: times })),
         ],
         bands: [{ series: [1, 2], fill: loadColour(1, theme.dark ? 0.16 : 0.2) }],
         rows: loads,

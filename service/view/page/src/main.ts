@@ -327,9 +327,10 @@ function help(): void {
   const list = element("dl");
   for (const [key, text] of rows) list.append(element("dt", key), element("dd", text));
   const about = element("p", "Partitions are coloured by the work of their evaluator, as a multiple of the mean; hatched ones are divided by keywords. Dots are a sample of the objects that pass, rings those that somebody is told of. An arrow is a move of queries from one evaluator to another: choose it in the list to see the plan before and after, and why the policy chose it.");
+  const thanks = element("p", "Curves are drawn by uPlot (MIT licence).", "about");
   const close = element("button", "Close");
   close.onclick = () => dialog.close();
-  dialog.replaceChildren(element("h2", "Keys and colours"), about, list, close);
+  dialog.replaceChildren(element("h2", "Keys and colours"), about, list, thanks, close);
   dialog.showModal();
 }
 

@@ -55,6 +55,8 @@ export class MapView {
   private lines = document.createElement("canvas");
   private sprites: HTMLCanvasElement[] = [];
   private fadedAt = 0;
+  /** Objects and alerts that are shown a second. */
+  private crowd = [0, 0];
   private trail = document.createElement("canvas");
   private outlines: Record<string, Column> | null = null;
   private tiles: Tile[] = [];
@@ -172,6 +174,7 @@ export class MapView {
   pass(places: Uint16Array, alert: boolean, now: number, span: number): void {
     const [x0, y0, x1, y1] = this.projection.space;
     const n = places.length / 2;
+    if (span > 0) this.crowd[alert ? 1 : 0] += (n / span - this.crowd[alert ? 1 : 0]) * 0.1;
     for (let i = 0; i < n; i++) {
       const x = x0 + (places[2 * i] / 65535) * (x1 - x0);
       const y = y0 + (places[2 * i + 1] / 65535) * (y1 - y0);
@@ -356,14 +359,14 @@ export class MapView {
       const [l, t, r, b] = this.clipped(box);
       if (r <= l || b <= t) continue;
       if (tile.area.workers.length) {
-        context.fillStyle = loadColour(tile.load, theme.dark ? 0.36 : 0.4);
+        context.fillStyle = loadColour(tile.load, many ? 0.5 : theme.dark ? 0.36 : 0.4);
         context.fillRect(l, t, r - l, b - t);
       }
       if (tile.area.textual && tile.area.workers.length > 1 && r - l > 8) this.hatch(context, l, t, r, b);
       const gliding = now - tile.born < MORPH_MS * 1.6;
       const marked = tile.area === this.picked || tile.area.workers.some((worker) => this.marked.has(worker));
-      context.strokeStyle = marked ? theme.ink : gliding ? theme.move : loadColour(tile.load, many ? 0.55 : 0.95);
-      context.lineWidth = marked ? 2.5 : gliding ? 2 : many ? 0.6 : 1.4;
+      context.strokeStyle = marked ? theme.ink : gliding && !many ? theme.move : loadColour(tile.load, many ? 0.6 : 0.95);
+      context.lineWidth = marked ? 2.5 : many ? 0.7 : gliding ? 2 : 1.4;
       const inset = context.lineWidth / 2;
       context.strokeRect(l + inset, t + inset, r - l - 2 * inset, b - t - 2 * inset);
     }
@@ -399,6 +402,7 @@ export class MapView {
       context.globalCompositeOperation = "source-over";
     }
     const later: Spark[] = [];
+    const thin = this.crowd.map((rate) => Math.max(1 / Math.max(Math.sqrt(rate / 1500), 1), 0.3)); // so that partitions stay visible
     for (const spark of this.sparks) {
       if (spark.at > now) {
         later.push(spark);
@@ -406,10 +410,13 @@ export class MapView {
       }
       const [x, y] = [p.x(spark.x), p.y(spark.y)];
       if (x < -4 || y < -4 || x > p.width + 4 || y > p.height + 4) continue;
-      const half = spark.alert ? SPRITE / 2 : SPRITE / 2.6;
+      const faint = thin[spark.alert ? 1 : 0];
+      const half = (spark.alert ? SPRITE / 2 : SPRITE / 2.6) * (0.3 + 0.7 * faint);
+      context.globalAlpha = faint;
       context.drawImage(this.sprites[spark.alert ? 1 : 0], x - half, y - half, 2 * half, 2 * half);
       if (spark.alert && !this.still && this.rings.length < MOST_RINGS) this.rings.push({ x: spark.x, y: spark.y, born: spark.at });
     }
+    context.globalAlpha = 1;
     this.sparks = later;
   }
 
@@ -456,10 +463,11 @@ export class MapView {
     const { theme } = this;
     context.textAlign = "center";
     context.textBaseline = "middle";
+    const [least, lowest] = this.tiles.length > 400 ? [84, 60] : [46, 34];
     for (const tile of this.tiles) {
       if (!tile.area.workers.length) continue;
       const [l, t, r, b] = this.clipped(this.boxNow(tile, now));
-      if (r - l < 46 || b - t < 34 || tile.covered) continue;
+      if (r - l < least || b - t < lowest || tile.covered) continue;
       const [x, y] = [(l + r) / 2, (t + b) / 2];
       const names = tile.area.workers.length > 4 ? `${tile.area.workers.length} evaluators` : tile.area.workers.join(" · ");
       context.lineJoin = "round";

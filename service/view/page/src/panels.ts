@@ -50,7 +50,7 @@ export class Evaluators {
       bar.style.width = `${Math.min(times / 4, 1) * 100}%`;
       bar.style.background = loadColour(times, 0.9);
       ratio.textContent = `${times.toFixed(times < 9.95 ? 1 : 0)}×`;
-      share.textContent = total > 0 ? `${Math.round((100 * load[worker]) / total)} %` : "–";
+      share.textContent = total > 0 ? `${((100 * load[worker]) / total).toFixed(names.length > 40 ? 1 : 0)} %` : "–";
       (row.querySelector(".name") as HTMLElement).textContent = `${worker}`;
       row.setAttribute("aria-label", `${names[worker]}: ${times.toFixed(1)} times the mean load, ${share.textContent} of the work`);
     });

@@ -57,7 +57,10 @@ export interface Point {
   efficiency: number;
   latency: number;
   pending: number;
-  costs: Float32Array;
+  /** The smallest and the largest load by the mean, and each of them where they are few. */
+  least: number | null;
+  most: number | null;
+  own: Float32Array;
 }
 
 /** What the map shows: the present, or a moment of the past. */
@@ -73,6 +76,8 @@ const MOST_POINTS = 4000;
 const MOST_EVENTS = 2000;
 const MOST_PLANS = 64;
 const SMOOTH_SECONDS = 1.2;
+/** Evaluators that have a line each. */
+export const MOST_LINES = 24;
 
 export class Run {
   state = "connecting";
@@ -143,7 +148,7 @@ export class Run {
       this.rate.results = smooth(this.rate.results, results[i]);
       this.rate.efficiency = smooth(this.rate.efficiency, efficiency[i]);
       this.rate.latency = smooth(this.rate.latency, latency[i]);
-      return { t: at, ...this.rate, latency: latency[i], pending: pending[i], costs: this.load.slice() };
+      return { t: at, ...this.rate, latency: latency[i], pending: pending[i], ...shared(this.load) };
     });
   }
 
@@ -167,7 +172,7 @@ export class Run {
     if (header.latency_ms !== null) this.rate.latency = smooth(this.rate.latency, header.latency_ms);
     if (header.efficiency !== null) this.rate.efficiency = smooth(this.rate.efficiency, header.efficiency);
     const latency = header.latency_ms_max ?? 0;
-    this.points.push({ t: header.t, ...this.rate, latency, pending: header.pending, costs: this.load.slice() });
+    this.points.push({ t: header.t, ...this.rate, latency, pending: header.pending, ...shared(this.load) });
     if (this.points.length > MOST_POINTS) {
       const half = MOST_POINTS / 2; // the older half becomes coarser
       this.points = [...this.points.slice(0, half).filter((_, i) => i % 2 === 0), ...this.points.slice(half)];
@@ -205,6 +210,14 @@ export class Run {
   get now(): number {
     return this.tick?.t ?? 0;
   }
+}
+
+/** Loads by their mean. */
+function shared(load: Float32Array): Pick<Point, "least" | "most" | "own"> {
+  const mean = load.reduce((sum, cost) => sum + cost, 0) / Math.max(load.length, 1);
+  if (!(mean > 0)) return { least: null, most: null, own: new Float32Array(0) };
+  const [low, high] = [load.reduce((a, b) => Math.min(a, b), Infinity), load.reduce((a, b) => Math.max(a, b), 0)];
+  return { least: low / mean, most: high / mean, own: load.length <= MOST_LINES ? load.map((cost) => cost / mean) : new Float32Array(0) };
 }
 
 /** How what is known changes by something new, after so many seconds. */
