@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core-installed
+SERVE := $(VENV)/.serve-installed
 STAMP := $(VENV)/.installed
 # Tests that start Ray or Spark, which use all cores by themselves, run one after the other; all others side by side.
 define TESTS
@@ -10,7 +11,7 @@ define TESTS
 	$(BIN)/python -m pytest -m '(ray or spark) and not nemesis'
 endef
 
-.PHONY: help run install test check nemesis simulate fuzz clean
+.PHONY: help run live page install test check nemesis simulate fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## what there is to make
@@ -23,6 +24,11 @@ $(CORE): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $(CORE)
 
+$(SERVE): $(CORE)
+	@echo 'installing into $(VENV), once: what a service needs, 30 MB; seconds'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[serve]'
+	@touch $(SERVE)
+
 $(STAMP): $(CORE)
 	@echo 'installing into $(VENV), once: Ray, Spark, a Java runtime and the tools of the tests, another 1.1 GB; a minute or two'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray,spark,dev,java]'
@@ -30,6 +36,13 @@ $(STAMP): $(CORE)
 
 run: $(CORE) ## a tour: five kinds of standing questions on real data, on the embedded runtime, and a map of the alerts
 	@$(BIN)/waterspout tour
+	@echo 'See it live, on a map in your browser: make live'
+
+live: $(SERVE) ## the same data as an endless stream on a live map: put hotspots into it, kill evaluators, watch the load move
+	@$(BIN)/waterspout live
+
+page: ## build the page of the live view, which is committed, from its sources; needs Node 20 or newer
+	@cd service/view/page && npm ci --no-audit --no-fund --silent && npm run --silent build
 
 install: $(STAMP) ## everything, Ray and Spark too
 

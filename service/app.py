@@ -19,11 +19,12 @@ from service.endpoints import Endpoint, openapi_of, routes_of
 from service.guard import Guard
 from service.problems import ProblemError, problem_of
 from service.service import Service
+from service.view import mounting as view
 
 __all__ = ["MOUNTS", "make_app"]
 
 #: What adds routes of its own to a service: a function from the service to these.
-MOUNTS: list[Callable[[Service], Sequence[BaseRoute]]] = []
+MOUNTS: list[Callable[[Service], Sequence[BaseRoute]]] = [view.mount]
 
 
 def make_app(

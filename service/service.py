@@ -163,6 +163,11 @@ class Service:
         return self._writer
 
     @property
+    def writer_is_open(self) -> bool:
+        """Tell whether the service has started, so that something can be published."""
+        return self._writer is not None and self._keeper is not None
+
+    @property
     def ready(self) -> bool:
         """Tell whether what is published now is evaluated now."""
         return self.engine.status.state == "running" and self.writer.failure is None

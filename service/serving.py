@@ -17,7 +17,7 @@ from service.service import Service, ServiceSettings
 from streams.errors import DeclarationError, InputError
 from topology.given import Given, declared
 
-__all__ = ["Address", "read_token", "serve"]
+__all__ = ["Address", "listening_on", "read_token", "serve"]
 
 #: The port, where none is given.
 PORT = 8765
@@ -60,7 +60,8 @@ def read_token(path: Path | None, host: str) -> str | None:
     return token
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening_on(host: str, port: int) -> socket.socket:
+    """Return a socket of an address; raise where it is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -131,7 +132,7 @@ def serve(
     """
     token = read_token(Path(token_file) if token_file is not None else None, host)
     wanted = declared(topology, settings, check=False)
-    with _folder(state) as (folder, durable), contextlib.closing(_listening(host, port)) as listening:
+    with _folder(state) as (folder, durable), contextlib.closing(listening_on(host, port)) as listening:
         chosen = dataclasses.replace(service_settings or ServiceSettings(), durable=durable)
         server = _server(Service(wanted, folder, chosen), token, host)
         on_start(Address(host, listening.getsockname()[1]))

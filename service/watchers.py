@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from service.task_figures import TaskFigures
+from service.view.engine_watcher import EngineWatcher
 from topology.faults import Fault
 from topology.messages import Report
 from topology.watching import Watcher
@@ -15,7 +16,7 @@ __all__ = ["WATCHERS", "Send", "Watchers"]
 Send = Callable[..., None]
 
 #: What makes each watcher. One that has a method `hear(kind, *values)` is also given what the service sends to the engine.
-WATCHERS: tuple[Callable[[Send], Watcher], ...] = (TaskFigures,)
+WATCHERS: tuple[Callable[[Send], Watcher], ...] = (TaskFigures, EngineWatcher)
 
 
 class Watchers:

@@ -32,6 +32,10 @@ COMMANDS = {
         "service.command",
         "Run a topology as a service: objects and queries arrive over HTTP, results are pushed.",
     ),
+    "live": (
+        "waterspout.live",
+        "Show a running topology on a map: flights and earthquakes, four thousand questions, hotspots to put anywhere.",
+    ),
     "prepare": (
         "topology.cli.offline",
         "Raw data to a prepared data set: clean, tokenised, by time, with vocabulary and statistics.",

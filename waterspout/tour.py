@@ -72,6 +72,7 @@ Next, try
   waterspout verify {_shown(conf / "quickstart.toml")}              every result against brute force
   waterspout run {_shown(conf / "dkm.toml")} --results near.jsonl   results as lines of JSON
   waterspout compare {_shown(conf / "tornado-static.toml")} {_shown(conf / "tornado.toml")} --out report.html
+  waterspout live                                         the same data, live, on a map in your browser
   waterspout init mine                                    topologies and data of your own to change""",
         highlight=False,
         markup=False,

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +28,7 @@ from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
 from topology.validation import validate as validate_topology
 from topology.verification import verified_run
+from topology.watching import Watcher
 from topology.wiring import wire
 
 __all__ = ["run", "validate", "verify"]
@@ -69,6 +72,13 @@ ResumeFrom = Annotated[
 ]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Logs as JSON lines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but warnings, errors and what was asked for.")]
+Watch = Annotated[
+    bool,
+    typer.Option("--watch", help="Show the run on a page of this machine, also when it has ended, until Ctrl-C."),
+]
+WatchPort = Annotated[
+    int, typer.Option("--watch-port", min=0, max=65_535, help="The port of that page; 0 takes a free one.")
+]
 Show = Annotated[int, typer.Option("--show", min=0, help="At the end, show so many results in words.")]
 
 
@@ -154,6 +164,23 @@ def _say_how_to_go_on(console: Console, topology: Topology, objects: int) -> Non
     console.print(text, style="bold yellow", highlight=False, markup=False, soft_wrap=True)
 
 
+@contextmanager
+def _watched(watch: bool, port: int, should_stop: Callable[[], bool]) -> Iterator[Watcher | None]:
+    """Serve the live view beside what the block does, where somebody wants to watch."""
+    if not watch:
+        yield None
+        return
+    try:
+        from service.view.beside import watched
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn", "websockets"):
+            raise
+        missing = "--watch needs a server, which is not installed; add it with: pip install 'waterspout[serve]'"
+        raise DeclarationError(missing) from None
+    with watched(port, should_stop, lambda text: typer.echo(text, err=True)) as watcher:
+        yield watcher
+
+
 def run(
     topology: TopologyFile,
     objects: ObjectsFile = None,
@@ -168,6 +195,8 @@ def run(
     inject: Injected = None,
     show: Show = 0,
     resume: ResumeFrom = None,
+    watch: Watch = False,
+    watch_port: WatchPort = 0,
     log_json: LogJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -179,16 +208,21 @@ def run(
     if show:
         amended = with_listener(amended, "showcase", "sample", size=show)
     _begin(amended)
-    with naming_file(topology), stop_on_interrupt() as should_stop, progress_line(quiet) as progress:
-        outcome = run_topology(
-            amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume,
-            on_compile=say_compiling,
-        )  # fmt: skip
+    with (
+        naming_file(topology),
+        stop_on_interrupt() as should_stop,
+        _watched(watch, watch_port, should_stop) as watcher,
+    ):
+        with progress_line(quiet) as progress:
+            outcome = run_topology(
+                amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume,
+                on_compile=say_compiling, watcher=watcher,
+            )  # fmt: skip
         interrupted = should_stop()
-    console = Console(stderr=results == "-")
-    if show:
-        print_alerts(console, declared, outcome.collected)
-    _finish(declared, outcome.summary, summary, console, quiet)
+        console = Console(stderr=results == "-")
+        if show:
+            print_alerts(console, declared, outcome.collected)
+        _finish(declared, outcome.summary, summary, console, quiet)
     if interrupted:
         _say_how_to_go_on(console, declared, outcome.summary["objects"])
         raise typer.Exit(INTERRUPTED)
