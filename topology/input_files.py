@@ -1,6 +1,7 @@
 """The input of a topology, read as its spouts read it: for the oracle, and for plans that are built from a sample."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -56,7 +57,10 @@ def odd_times(topology: Topology) -> str | None:
         limits=limits,
         form=objects.form,
     )
-    ts = next((int(chunk.batch.ts[0]) for chunk in chunks if len(chunk.batch)), None)
+    here = itertools.takewhile(
+        lambda chunk: chunk.records or len(chunk.batch), chunks
+    )  # a followed file may have nothing yet
+    ts = next((int(chunk.batch.ts[0]) for chunk in here if len(chunk.batch)), None)
     if ts is None or _USUAL.start <= ts < _USUAL.stop:
         return None
     ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.time_unit]
@@ -101,7 +105,10 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
             answers=answers_of(topology) or None,
             kept_ms=kept_ms_of(topology),
             limits=limits,
+            form=queries.form,
         )
 
     merged = InjectedQueries(queries_read, queries_read, topology.injections, settings.space)
+    if objects.form.text.follow:
+        chunks = itertools.takewhile(lambda chunk: chunk.records or len(chunk.batch), chunks)  # what has come so far
     return injected_objects(chunks, topology.injections, settings.space, encoder), iter(merged)

@@ -22,6 +22,7 @@ from topology.declaration import Topology
 from topology.input_files import with_vocabulary
 from topology.kernel_clock import kernel_clock
 from topology.local_runtime import LocalRuntime
+from topology.piped_input import piped_input
 from topology.planning import plan_of
 from topology.summary import Tally
 from topology.validation import validate
@@ -88,8 +89,8 @@ def run(
     """
     if runtime is not None:
         topology = _on(topology, runtime)
-    with kernel_clock(on_compile) as clock:
-        validate(topology)
+    validate(topology)
+    with piped_input(topology) as topology, kernel_clock(on_compile) as clock:
         topology = with_vocabulary(topology)
         on_ray = topology.settings.runtime == "ray"
         whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves

@@ -1,7 +1,6 @@
 """Objects from CSV with a header."""
 
 import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from streams.errors import InputError, listed
 from streams.files.field_texts import cut_texts
 from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8
+from streams.files.file_bytes import encoding_hint
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
 from streams.files.object_fields import number_texts, operation_field, row_field, time_field, written_ids
@@ -35,14 +35,18 @@ class CsvHeader:
 
 
 def read_header(
-    path: str, blocks: Iterator[RecordBlock], limits: ReadLimits, form: ObjectForm = PLAIN_FORM
+    path: str, first: RecordBlock | None, limits: ReadLimits, form: ObjectForm = PLAIN_FORM
 ) -> tuple[CsvHeader, RecordBlock | None]:
-    """Take the header off the blocks of a file; return it and the rest of the first block."""
-    first = next(blocks, None)
+    """Take the header off the first block of a file; return it and the rest of the block."""
     if first is None:
         raise InputError(f"{path} is empty; expected a header such as id,ts,x,y,text in its first line")
     line = first.record(0)
-    names = None if first.too_long[0] or first.unclosed or not is_utf8(line) else _names(line.decode())
+    if not first.too_long[0] and not is_utf8(line):
+        raise InputError(
+            f"{path} has no readable header in line {first.line[0]}: not {form.text.encoding.upper()}; if the file is in "
+            f'another encoding ({encoding_hint(line)}?), declare it, as in encoding = "latin-1"'
+        )
+    names = None if first.too_long[0] or first.unclosed else _names(line.decode())
     if names is None:
         raise InputError(
             f"{path} has no readable header in line {first.line[0]}; expected one such as id,ts,x,y,text, in UTF-8, "
@@ -101,7 +105,7 @@ def _columns(block: RecordBlock, header: CsvHeader, limits: ReadLimits, objectio
         block.too_long, lambda row: f"a record of {block.size[row]} bytes, longer than the limit of {limits.line_bytes}"
     )
     objections.note(_last(rows, block.unclosed), lambda _: "a quote is opened and not closed before the file ends")
-    objections.note(block.not_utf8(), lambda _: "not UTF-8")
+    objections.note(block.not_utf8(), lambda _: header.form.text.unreadable)
     expected, named = len(header.columns), listed(header.columns)
     objections.note(counts != expected, lambda row: f"{counts[row]} fields, expected {expected} ({named})")
     ends[:, objections.bad] = begins[:, objections.bad]

@@ -69,7 +69,7 @@ def _exact(block: RecordBlock, rows: Ints, rules: QueryRules, encoder: Encoder, 
         if block.too_long[row]:
             objections.note_row(row, f"a line of {block.size[row]} bytes, longer than the limit of {line_bytes}")
             continue
-        record = load_line(block.record(row))
+        record = load_line(block.record(row), rules.text)
         query = record if isinstance(record, str) else read_query(record, rules)
         if isinstance(query, str):
             objections.note_row(row, query)

@@ -11,6 +11,7 @@ from typing import Any
 from streams.batches import DETECTS, FOREVER, NO_WINDOW, OP_REGISTER, OP_UNREGISTER, QUERY_TYPES
 from streams.errors import did_you_mean
 from streams.files.file_blocks import DEFAULT_LIMITS
+from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 from streams.files.geojson import read_polygons
 from streams.files.json_blocks import Repeated, is_unicode
 from streams.files.objections import shown
@@ -54,6 +55,7 @@ class QueryRules:
     metric: Metric
     most_keywords: int
     id_bytes: int = DEFAULT_LIMITS.id_bytes
+    text: ByteForm = PLAIN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
