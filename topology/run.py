@@ -19,7 +19,7 @@ from topology.checkpoints import (
     same_place,
 )
 from topology.declaration import Topology
-from topology.input_files import with_vocabulary
+from topology.input_files import with_keywords, with_vocabulary
 from topology.kernel_clock import kernel_clock
 from topology.local_runtime import LocalRuntime
 from topology.piped_input import piped_input
@@ -91,7 +91,7 @@ def run(
         topology = _on(topology, runtime)
     validate(topology)
     with piped_input(topology) as topology, kernel_clock(on_compile) as clock:
-        topology = with_vocabulary(topology)
+        topology = with_keywords(with_vocabulary(topology))
         on_ray = topology.settings.runtime == "ray"
         whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves
         resumption = resumption_of(topology, open_store(str(resume)), whole) if resume is not None else None

@@ -215,7 +215,10 @@ class QueryFileSpout(FileSpout):
     Options:
         path: a file, a folder, a pattern, or a list of these; ``-`` is standard input.
         encoding: what the files are in, where it is not UTF-8.
+        keywords: ``text`` cuts keywords into words as texts are, ``given`` takes them whole; by default as the objects have
+            them.
         piped: where the file is a copy of a pipe, the pipe's name; whoever copies it sets this.
+        tokenise: what was found of the objects, where `keywords` is not declared; whoever looks at them sets this.
     """
 
     outputs: ClassVar = {
@@ -229,10 +232,13 @@ class QueryFileSpout(FileSpout):
 
     path: Path | tuple[Path, ...]
     encoding: str = "utf-8"
+    keywords: Literal["text", "given"] | None = None
     piped: str | None = None
+    tokenise: bool = False
 
     def __post_init__(self) -> None:
         self.form = ByteForm(self.encoding)
+        self.cuts_keywords = self.tokenise if self.keywords is None else self.keywords == "text"
 
     def open(self, context: TaskContext) -> None:
         """Open the files."""
@@ -270,6 +276,7 @@ class QueryFileSpout(FileSpout):
             watermark=watermark,
             limits=self._context.limits,
             form=self.form,
+            tokenise=self.cuts_keywords,
         )
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:

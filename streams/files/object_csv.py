@@ -18,7 +18,7 @@ from streams.files.object_columns import Location, ObjectColumns, settle
 from streams.files.object_fields import number_texts, operation_field, row_field, time_field, written_ids
 from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.object_tables import TableColumns, find_columns
-from streams.files.objections import Objections
+from streams.files.objections import Objections, shown
 from streams.files.record_kernels import cut_fields
 from streams.geometry import Rect
 
@@ -71,6 +71,8 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
     texts = header.used.fields(dict(zip(header.used.names, _columns(block, header, limits, objections), strict=True)))
     geographic = np.full(rows, header.used.x == "lon")
     words = texts.get("keywords")
+    if words is not None:
+        _note_arrays(words, objections)
     return settle(
         row_field(rows) if header.form.row_ids else written_ids(texts["id"]),
         time_field(_or_null(texts["ts"]), header.form.time_unit),
@@ -83,6 +85,18 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
         ),
         space, limits, objections,
     )  # fmt: skip
+
+
+def _note_arrays(words: Any, objections: Objections) -> None:
+    """Note keywords that are a JSON array: cut at its spaces, they would be words that nobody asks for."""
+    arrays = pc.match_substring_regex(words, r"^\s*\[.*\]\s*$").fill_null(False)
+    if pc.any(arrays, min_count=0).as_py():
+        objections.note(
+            arrays.to_numpy(zero_copy_only=False),
+            lambda row: (
+                f"keywords is {shown(words[row].as_py())}, expected words separated by spaces, not a JSON array"
+            ),
+        )
 
 
 def _or_null(texts: Any) -> Any:

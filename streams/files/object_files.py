@@ -16,6 +16,7 @@ from streams.batches import OP_DELETE, ObjectBatch, RejectBatch
 from streams.columns import Ids, Ints, Offsets
 from streams.errors import DeclarationError, InputError
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
+from streams.files.keyword_columns import KeywordKind
 from streams.files.object_columns import ObjectColumns
 from streams.files.object_csv import CsvHeader, csv_objects, read_header
 from streams.files.object_form import PLAIN_FORM, ObjectForm
@@ -25,12 +26,15 @@ from streams.files.object_parquet import parquet_objects
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["SHARE_RUN", "ObjectChunk", "read_objects"]
+__all__ = ["SHARE_RUN", "ObjectChunk", "keyword_kind", "read_objects"]
 
 #: Readers that share an input take turns of this many records.
 SHARE_RUN = 512
 
 _NOT_DYNAMIC = 'op is "delete", but the objects of this topology have no state to delete; expected upsert'
+
+#: By so many objects at a time it is told what their keywords are.
+_FIRST_ROWS = 64
 
 Flags = NDArray[np.bool_]
 
@@ -114,6 +118,17 @@ def read_objects(
     _check_followed(names[-1:], form)
     order = ObjectOrder(form.lateness_ms, limits.reordered) if order is None else order
     return _read(names, space, encoder, chunk_rows, skip, first, order, reader, dynamic, words, limits, form)
+
+
+def keyword_kind(paths: Sequence[str | os.PathLike[str]], space: Rect, form: ObjectForm) -> KeywordKind | None:
+    """Tell what the first objects of some files have: texts, given keywords, or prepared ids; None where nothing tells."""
+    for path in as_paths(paths):
+        for stretch in _stretches(path, _FIRST_ROWS, 0, space, DEFAULT_LIMITS, form):
+            if stretch.columns is None:
+                return None  # nothing has come yet
+            if (found := stretch.columns.keywords.kind) is not None:
+                return found
+    return None
 
 
 def _check_followed(last: list[str], form: ObjectForm) -> None:

@@ -71,6 +71,7 @@ def read_queries(
     watermark: int | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
     form: ByteForm = PLAIN_BYTES,
+    tokenise: bool = False,
 ) -> Iterator[QueryChunk]:
     """Read files one after the other as one stream of query operations.
 
@@ -89,6 +90,7 @@ def read_queries(
         watermark: the largest `ts` among the records before, for the same reader.
         limits: what a record may be at most.
         form: what is said of the bytes of the files.
+        tokenise: cut keywords into words, as the texts of objects are.
     """
     if chunk_rows < 1 or skip < 0:
         raise DeclarationError(
@@ -98,7 +100,7 @@ def read_queries(
     for path in names:
         file_kind(path, ("jsonl",))
         check_readable(path)
-    rules = QueryRules(space, metric, limits.keywords, limits.id_bytes, form)
+    rules = QueryRules(space, metric, limits.keywords, limits.id_bytes, form, tokenise)
     return _read(names, rules, encoder, _Gate(open_queries, answers, kept_ms, watermark), chunk_rows, skip, limits)
 
 

@@ -249,6 +249,15 @@ def test_csv_rejects_say_why(tmp_path, row, reason):
     assert whole_batch(chunks).x.tolist() == [1.0, 1.0]
 
 
+def test_csv_keywords_that_are_a_json_array_are_rejected(tmp_path):
+    """In CSV keywords are words with spaces between; an array in brackets would be words that nobody asks for."""
+    path = tmp_path / "o.csv"
+    path.write_text('id,ts,x,y,keywords\n1,0,1,1,"[""fire"", ""smoke""]"\n2,0,1,1,fire [x] smoke\n')
+    [(line, reason)] = rejects(read(path))
+    assert line == 2
+    assert reason.endswith("expected words separated by spaces, not a JSON array")
+
+
 def test_csv_record_that_is_not_utf8_is_rejected(tmp_path):
     """A record with bytes that are no text is rejected, and only that one."""
     path = tmp_path / "o.csv"
