@@ -21,7 +21,7 @@ from benchmarks.tornado_stream import MemorySpout, batches_of
 from benchmarks.tornado_topology import Setup, tornado_topology
 from operators import Emitter, TaskContext
 from operators.indexes import make_range_index
-from operators.spouts.file_spouts import NAME_FIELDS
+from operators.spouts.file_spout import NAME_FIELDS
 from partitioners.builders.registry import build_plan
 from partitioners.costs.statistics import Statistics
 from streams.batches import ObjectBatch, QueryBatch, TupleBatch

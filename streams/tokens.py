@@ -7,8 +7,12 @@ and stop words dropped.
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
-__all__ = ["STOP_WORDS", "is_keyword", "split_rows", "tokenise"]
+__all__ = ["STOP_WORDS", "is_keyword", "is_token", "split_rows", "tokenise"]
+
+#: So many words are remembered to be tokens or not.
+_REMEMBERED = 1 << 16
 
 #: Words too common in English to tell one text from another.
 STOP_WORDS = frozenset(
@@ -42,3 +46,9 @@ def split_rows(texts: Sequence[str]) -> list[str]:
 def tokenise(text: str) -> frozenset[str]:
     """Return the set of keywords of one text."""
     return frozenset(filter(is_keyword, split_rows([text]))) - {ROW_END}
+
+
+@lru_cache(_REMEMBERED)
+def is_token(word: str) -> bool:
+    """Tell whether a word, case-folded, is the one keyword of a text that consists of it."""
+    return tokenise(word) == {word.casefold()}

@@ -18,6 +18,7 @@ __all__ = [
     "with_columns",
     "with_injections",
     "with_listener",
+    "with_options",
     "with_rejects",
     "with_results",
     "with_source",
@@ -48,7 +49,7 @@ def source_of(topology: Topology, pace: str) -> Component:
 
 def with_source(topology: Topology, pace: str, path: Path) -> Topology:
     """Read objects or queries from another file."""
-    return _with_options(topology, source_of(topology, pace).name, {"path": str(path.absolute())})
+    return with_options(topology, source_of(topology, pace).name, {"path": str(path.absolute())})
 
 
 def with_columns(topology: Topology, text: str) -> Topology:
@@ -59,10 +60,11 @@ def with_columns(topology: Topology, text: str) -> Topology:
         if not (name and equals and sources):
             raise DeclarationError(f"--columns {brief(text)}: expected FIELD=COLUMN, as in lon=east,text=title+body")
         columns[name] = sources.split("+") if "+" in sources else sources
-    return _with_options(topology, source_of(topology, "leads").name, {"columns": columns})
+    return with_options(topology, source_of(topology, "leads").name, {"columns": columns})
 
 
-def _with_options(topology: Topology, name: str, options: Mapping[str, Any]) -> Topology:
+def with_options(topology: Topology, name: str, options: Mapping[str, Any]) -> Topology:
+    """Set options of one component."""
     return _replace(
         topology,
         lambda c: dataclasses.replace(c, options={**c.options, **options}) if c.name == name else c,

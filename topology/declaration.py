@@ -61,6 +61,7 @@ class Limits:
         drain_epochs: how many epochs feedback may go on after the input has ended.
         collected: how many results a collecting sink keeps.
         state_bytes: the largest file of a checkpoint: the state of one task, or a part of it.
+        piped_bytes: how much input from a pipe is kept in a temporary file.
 
     The others are those of `streams.files.read_limits.ReadLimits`.
     """
@@ -69,6 +70,7 @@ class Limits:
     drain_epochs: int = 1_000
     collected: int = 10_000_000
     state_bytes: int = 1 << 40
+    piped_bytes: int = 1 << 36
     line_bytes: int = DEFAULT_LIMITS.line_bytes
     keywords: int = DEFAULT_LIMITS.keywords
     id_bytes: int = DEFAULT_LIMITS.id_bytes
@@ -76,6 +78,7 @@ class Limits:
     row_group_values: int = DEFAULT_LIMITS.row_group_values
     live_queries: int = DEFAULT_LIMITS.live_queries
     words: int = DEFAULT_LIMITS.words
+    reordered: int = DEFAULT_LIMITS.reordered
 
     def __post_init__(self) -> None:
         self.reading()
@@ -83,6 +86,7 @@ class Limits:
         _at_least("drain_epochs", self.drain_epochs, 1)
         _at_least("collected", self.collected, 1)
         _at_least("state_bytes", self.state_bytes, 1 << 10)
+        _at_least("piped_bytes", self.piped_bytes, 1 << 10)
 
     def reading(self) -> ReadLimits:
         """Return the limits of the readers."""

@@ -1,25 +1,31 @@
 """The input of a topology, read as its spouts read it: for the oracle, and for plans that are built from a sample."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from operators.spouts.injected_input import InjectedQueries, injected_objects
-from streams.files.object_files import read_objects
+from streams.errors import DeclarationError
+from streams.files.object_files import keyword_kind, read_objects
 from streams.files.open_queries import OpenQueries
 from streams.files.prepared import shared_vocabulary
 from streams.files.query_files import read_queries
+from streams.tokens import is_token
 from streams.vocabulary import Encoder, Vocabulary
-from topology.amendments import source_of
+from topology.amendments import source_of, with_options
 from topology.declaration import Topology
 from topology.kept_objects import kept_ms_of
 from topology.object_vocabulary import vocabulary_beside
 from topology.validation import make_operator
 from topology.wiring import answers_of
 
-__all__ = ["odd_times", "read_input", "vocabulary_of", "with_vocabulary"]
+__all__ = ["odd_times", "read_input", "vocabulary_of", "with_keywords", "with_vocabulary"]
 
+
+#: So many words of a vocabulary show whether its words are those of texts.
+_FIRST_WORDS = 1_000
 
 #: Times that need no second look: 1990 up to 2100, in milliseconds.
 _USUAL = range(631_152_000_000, 4_102_444_800_000)
@@ -43,6 +49,25 @@ def with_vocabulary(topology: Topology) -> Topology:
     return topology
 
 
+def with_keywords(topology: Topology) -> Topology:
+    """Return a topology whose queries' keywords are read as those of its objects, where that is not declared.
+
+    Texts are cut into words, and so are keywords of queries over them; over objects with given keywords they are taken whole.
+    Prepared objects have ids: what their words are like, the first of their vocabulary show.
+    """
+    try:
+        source, target = source_of(topology, "leads"), source_of(topology, "follows")
+    except DeclarationError:
+        return topology  # whoever brings a spout of their own decides for themselves
+    objects, queries = make_operator(source, topology), make_operator(target, topology)
+    if getattr(queries, "keywords", "given") is not None or not hasattr(objects, "form"):
+        return topology
+    kind = keyword_kind(objects.files(), topology.settings.space, objects.form)
+    words = vocabulary_of(topology).words[:_FIRST_WORDS] if kind == "ids" else ()
+    found = kind == "text" or (len(words) > 0 and all(map(is_token, words)))
+    return with_options(topology, target.name, {"tokenise": found})
+
+
 def odd_times(topology: Topology) -> str | None:
     """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise."""
     source = source_of(topology, "leads")
@@ -56,7 +81,10 @@ def odd_times(topology: Topology) -> str | None:
         limits=limits,
         form=objects.form,
     )
-    ts = next((int(chunk.batch.ts[0]) for chunk in chunks if len(chunk.batch)), None)
+    here = itertools.takewhile(
+        lambda chunk: chunk.records or len(chunk.batch), chunks
+    )  # a followed file may have nothing yet
+    ts = next((int(chunk.batch.ts[0]) for chunk in here if len(chunk.batch)), None)
     if ts is None or _USUAL.start <= ts < _USUAL.stop:
         return None
     ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.time_unit]
@@ -79,6 +107,7 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
     settings = topology.settings
     limits = settings.limits.reading()
     encoder = encoder or Encoder(vocabulary_of(topology), remember=limits.words)
+    topology = with_keywords(topology)
     objects = make_operator(source_of(topology, "leads"), topology)
     queries = make_operator(source_of(topology, "follows"), topology)
     chunks = read_objects(
@@ -101,7 +130,11 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
             answers=answers_of(topology) or None,
             kept_ms=kept_ms_of(topology),
             limits=limits,
+            form=queries.form,
+            tokenise=queries.cuts_keywords,
         )
 
     merged = InjectedQueries(queries_read, queries_read, topology.injections, settings.space)
+    if objects.form.text.follow:
+        chunks = itertools.takewhile(lambda chunk: chunk.records or len(chunk.batch), chunks)  # what has come so far
     return injected_objects(chunks, topology.injections, settings.space, encoder), iter(merged)

@@ -19,10 +19,11 @@ from topology.checkpoints import (
     same_place,
 )
 from topology.declaration import Topology
-from topology.input_files import with_vocabulary
+from topology.input_files import with_keywords, with_vocabulary
 from topology.kernel_clock import kernel_clock
 from topology.local_runtime import LocalRuntime
 from topology.messages import Report
+from topology.piped_input import piped_input
 from topology.planning import plan_of
 from topology.summary import Tally
 from topology.validation import validate
@@ -94,9 +95,9 @@ def run(
     """
     if runtime is not None:
         topology = _on(topology, runtime)
-    with kernel_clock(on_compile) as clock:
-        validate(topology)
-        topology = with_vocabulary(topology)
+    validate(topology)
+    with piped_input(topology) as topology, kernel_clock(on_compile) as clock:
+        topology = with_keywords(with_vocabulary(topology))
         on_ray = topology.settings.runtime == "ray"
         whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves
         resumption = resumption_of(topology, open_store(str(resume)), whole) if resume is not None else None

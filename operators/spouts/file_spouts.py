@@ -14,30 +14,25 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from operators.operator import Emitter, Epoch, Inputs, Spout, State, TaskContext
+from operators.operator import Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
+from operators.spouts.file_spout import CLOCK_FIELDS, NAME_FIELDS, NEVER, FileSpout, paths_of, tell, told
 from operators.spouts.injected_input import InjectedQueries, injected_objects
 from operators.spouts.read_ahead import ReadAhead, merged_parts
 from streams.batches import FOREVER, OP_REGISTER, ObjectBatch, QueryBatch, RejectBatch, TupleBatch, batch_fields
-from streams.errors import DeclarationError, InputError, brief
+from streams.errors import DeclarationError, brief
+from streams.files.file_bytes import ByteForm
+from streams.files.input_paths import end_mark
 from streams.files.object_files import read_objects
 from streams.files.object_form import ObjectForm
+from streams.files.object_order import ObjectOrder, merged_orders
 from streams.files.open_queries import OpenQueries
-from streams.files.prepared import is_prepared, with_prepared_files
 from streams.files.query_files import read_queries
-from streams.reject_reasons import REASON, reason_counts
 from streams.vocabulary import Encoder
 
 __all__ = ["ObjectFileSpout", "QueryFileSpout"]
 
-CLOCK_FIELDS = ("bound", "last")
-NAME_FIELDS = ("number", "id", "end")
-NEVER = int(np.iinfo(np.int64).min)
 SMALLEST_CHUNK, LARGEST_CHUNK = 4_096, 65_536
-
-
-def _paths(path: Path | tuple[Path, ...]) -> list[Path]:
-    return list(path) if isinstance(path, tuple) else [path]
 
 
 def _names(columns: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -51,78 +46,23 @@ def _names(columns: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return named
 
 
-def _tell(emit: Emitter, bound: int, last: int) -> None:
-    columns = (np.array([bound], np.int64), np.array([last], np.int64))
-    emit.batch(TupleBatch(CLOCK_FIELDS, columns), "clock")
-
-
-def _told(inputs: Inputs, name: str) -> list[int]:
-    return [int(batch.column(name)[-1]) for batch in inputs.batches("clock")]
-
-
-class _FileSpout(Spout):
-    """What both spouts do with their read-ahead."""
-
-    timed = True
-    addressed: ClassVar = frozenset()
-    takes_prepared: ClassVar = False
-    reads_what: ClassVar[str]
-    path: Path | tuple[Path, ...]
-    _ahead: ReadAhead[Any]
-    _context: TaskContext
-
-    def check(self, _settings: Any, _component: Any) -> Iterator[tuple[str, str]]:
-        """Yield (key, what is wrong) for files that are not there."""
-        for path in _paths(self.path):
-            if not path.is_file() and not (self.takes_prepared and is_prepared(path)):
-                expected = "a file, or the folder of a prepared data set" if self.takes_prepared else "a file"
-                yield "path", f"{path}: {'is a folder' if path.is_dir() else 'no such file'}; expected {expected}"
-
-    def files(self) -> list[Path]:
-        """Return the files that are read, one after the other."""
-        paths = _paths(self.path)
-        return with_prepared_files(paths) if self.takes_prepared else paths
-
-    def _emit_rejects(self, emit: Emitter) -> None:
-        for rejects in self._ahead.rejects:
-            self._context.count("rejected", len(rejects))
-            self._context.count(f"{self.reads_what}_rejected", len(rejects))
-            for reason, count in reason_counts(rejects).items():
-                self._context.count(f"{REASON}{reason}", count)
-            emit.batch(rejects, "rejects")
-        self._ahead.rejects.clear()
-
-    def snapshot(self) -> State:
-        """Return the position in the files and what was read ahead."""
-        return {"ahead": self._ahead.snapshot(), "last": self._last, "sizes": self._sizes()}
-
-    def _sizes(self) -> list[int]:
-        return [path.stat().st_size for path in self.files()]
-
-    def _check_sizes(self, sizes: Sequence[int]) -> None:
-        """Raise `InputError` for a file that has become shorter: what was read of it is not there any more."""
-        for path, now, then in zip(self.files(), self._sizes(), sizes, strict=True):
-            if now < then:
-                raise InputError(
-                    f"{path} has {now} bytes, but had {then} at the checkpoint; a run cannot go on behind what it has read "
-                    "there: bring the file back, or start afresh"
-                )
-
-    _last: int = NEVER
-
-
 @dataclass
-class ObjectFileSpout(_FileSpout):
+class ObjectFileSpout(FileSpout):
     """Reads objects from JSONL, CSV or Parquet files, one after the other, and cuts them into epochs.
 
     Options:
-        path: a file, the folder of a prepared data set, or a list of these.
+        path: a file, a folder, a pattern such as ``part-*.csv``, a prepared data set, or a list of these; ``-`` is standard
+            input.
         limit: stop after so many objects.
         dynamic: the records are states of objects, which a later record may replace or delete.
         columns: what columns are called, where it is neither as in the contract nor a common name:
             ``{ lon = "east", text = ["title", "body"] }``.
         id: ``row`` numbers the records, where they have no identifiers.
         time_unit: what numbers in the column of times count: ``ms``, ``s`` or ``us``.
+        lateness_ms: how much older an object may be than the newest one before it; such objects are put in order.
+        encoding: what text files are in, where it is not UTF-8: ``latin-1``, ``cp1252``, ``utf-16``.
+        follow: go on reading as the (last) file grows, until the run is stopped.
+        piped: where the file is a copy of a pipe, the pipe's name; whoever copies it sets this.
     """
 
     outputs: ClassVar = {
@@ -133,6 +73,7 @@ class ObjectFileSpout(_FileSpout):
     }
     pace: ClassVar = "leads"
     takes_prepared: ClassVar = True
+    formats: ClassVar = ("jsonl", "csv", "parquet")
     reads_what: ClassVar = "objects"
 
     path: Path | tuple[Path, ...]
@@ -141,9 +82,24 @@ class ObjectFileSpout(_FileSpout):
     columns: Mapping[str, Any] = field(default_factory=dict)
     id: Literal["row"] | None = None
     time_unit: Literal["ms", "s", "us"] = "ms"
+    lateness_ms: int = 0
+    encoding: str = "utf-8"
+    follow: bool = False
+    piped: str | None = None
 
     def __post_init__(self) -> None:
-        self.form = ObjectForm(_names(self.columns), self.id == "row", self.time_unit)
+        mark = None if self.piped is None else end_mark(paths_of(self.path)[-1])
+        text = ByteForm(self.encoding, self.follow or mark is not None, mark)
+        self.form = ObjectForm(_names(self.columns), self.id == "row", self.time_unit, self.lateness_ms, text)
+
+    def check(self, settings: Any, component: Any) -> Iterator[tuple[str, str]]:
+        """Yield (key, what is wrong) for files that are not there, or that several readers would follow."""
+        yield from super().check(settings, component)
+        if self.form.text.follow and component.parallelism > 1:
+            yield (
+                "parallelism",
+                "one task follows a file, or a pipe: tasks could not agree on what has come; set it to 1",
+            )
 
     def open(self, context: TaskContext) -> None:
         """Open the files."""
@@ -151,17 +107,19 @@ class ObjectFileSpout(_FileSpout):
         self._wants_words = bool(context.targets.get("words"))
         self._encoder = Encoder(context.word_statistics, track_words=self._wants_words, remember=context.limits.words)
         self._emitted = 0
+        self._files = self.files()
+        self._order = ObjectOrder(self.lateness_ms, context.limits.reordered)
         self._ahead = ReadAhead(self._chunks(), ObjectBatch.empty())
 
-    def _chunks(self, skip: int = 0, first: int = 0, watermark: int | None = None) -> Iterator[Any]:
+    def _chunks(self, skip: int = 0, first: int = 0) -> Iterator[Any]:
         chunks = read_objects(
-            self.files(),
+            self._files,
             space=self._context.space,
             encoder=self._encoder,
             chunk_rows=min(max(self._context.epoch_objects, SMALLEST_CHUNK), LARGEST_CHUNK),
             skip=skip,
             first=first,
-            watermark=watermark,
+            order=self._order,
             reader=(self._context.index, self._context.parallelism),
             dynamic=self.dynamic,
             words=len(self._encoder.vocabulary),
@@ -172,7 +130,7 @@ class ObjectFileSpout(_FileSpout):
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
         """Emit the next objects, as far as the queries of their time are delivered."""
-        delivered = min(_told(inputs, "bound"), default=FOREVER)
+        delivered = min(told(inputs, "bound"), default=FOREVER)
         rows = int(np.searchsorted(self._ahead.rows.ts[: self._next_rows()], delivered, side="right"))
         if rows:
             self._last = int(self._ahead.rows.ts[rows - 1])
@@ -186,8 +144,8 @@ class ObjectFileSpout(_FileSpout):
             emit.batch(TupleBatch.of(("id", "word"), words), "words")
         more = coming > 0 or self._reads_on()
         next_time = int(self._ahead.rows.ts[coming - 1]) if coming else self._last if more else FOREVER
-        _tell(emit, next_time, self._last)
-        emit.watermark = self._watermark(more, delivered, _told(inputs, "last"))
+        tell(emit, next_time, self._last)
+        emit.watermark = self._watermark(more, delivered, told(inputs, "last"))
         return more
 
     def _watermark(self, more: bool, delivered: int, operations: Sequence[int]) -> int:
@@ -220,14 +178,15 @@ class ObjectFileSpout(_FileSpout):
 
     def snapshot(self) -> State:
         """Return the position in the files and what was read ahead."""
-        return {**super().snapshot(), "emitted": self._emitted}
+        return {**super().snapshot(), "emitted": self._emitted, "order": self._order.snapshot()}
 
     def restore(self, state: State) -> None:
         """Go on behind what was read."""
         self._check_sizes(state["sizes"])
         ahead = state["ahead"]
         read = state["emitted"] + len(ahead["rows"])
-        self._ahead = ReadAhead(self._chunks(ahead["records"], read, ahead["watermark"]), ObjectBatch.empty())
+        self._order.restore(state["order"])
+        self._ahead = ReadAhead(self._chunks(ahead["records"], read), ObjectBatch.empty())
         self._ahead.restore(ahead)
         self._last, self._emitted = state["last"], state["emitted"]
 
@@ -235,20 +194,31 @@ class ObjectFileSpout(_FileSpout):
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:
         """All tasks have read the same; what was read ahead, each its part of it, is put together for the first one."""
         merged = merged_parts([state["ahead"] for state in states])
-        first = {**states[0], "ahead": merged}
-        other = {**first, "ahead": {**merged, "mine": np.zeros(len(merged["mine"]), np.bool_), "rejects": []}}
+        order = merged_orders([state["order"] for state in states])
+        first = {**states[0], "ahead": merged, "order": order}
+        nothing = {"mine": np.zeros(len(merged["mine"]), np.bool_), "rejects": []}
+        other = {
+            **first,
+            "ahead": {**merged, **nothing},
+            "order": {**order, "mine": np.zeros(len(order["mine"]), np.bool_)},
+        }
         return [first, *[other] * (division.tasks - 1)]
 
 
 @dataclass
-class QueryFileSpout(_FileSpout):
+class QueryFileSpout(FileSpout):
     """Reads query operations from JSONL files, one after the other, and delivers each before the objects of its time.
 
     Results travel by query number; whoever writes them learns from the stream ``names``, in the epoch of the operations
     themselves, which identifier a number stands for and when the query ends.
 
     Options:
-        path: a file, or a list of files.
+        path: a file, a folder, a pattern, or a list of these; ``-`` is standard input.
+        encoding: what the files are in, where it is not UTF-8.
+        keywords: ``text`` cuts keywords into words as texts are, ``given`` takes them whole; by default as the objects have
+            them.
+        piped: where the file is a copy of a pipe, the pipe's name; whoever copies it sets this.
+        tokenise: what was found of the objects, where `keywords` is not declared; whoever looks at them sets this.
     """
 
     outputs: ClassVar = {
@@ -261,10 +231,19 @@ class QueryFileSpout(_FileSpout):
     reads_what: ClassVar = "queries"
 
     path: Path | tuple[Path, ...]
+    encoding: str = "utf-8"
+    keywords: Literal["text", "given"] | None = None
+    piped: str | None = None
+    tokenise: bool = False
+
+    def __post_init__(self) -> None:
+        self.form = ByteForm(self.encoding)
+        self.cuts_keywords = self.tokenise if self.keywords is None else self.keywords == "text"
 
     def open(self, context: TaskContext) -> None:
         """Open the files."""
         self._context = context
+        self._files = self.files()
         self._encoder = Encoder(context.word_statistics, remember=context.limits.words)
         self._open = OpenQueries(context.limits.live_queries)
         self._paced = bool(context.targets.get("clock"))
@@ -285,7 +264,7 @@ class QueryFileSpout(_FileSpout):
 
     def _chunks(self, open_queries: OpenQueries, skip: int = 0, watermark: int | None = None) -> Iterator[Any]:
         return read_queries(
-            self.files(),
+            self._files,
             space=self._context.space,
             metric=self._context.metric,
             encoder=self._encoder,
@@ -296,12 +275,14 @@ class QueryFileSpout(_FileSpout):
             skip=skip,
             watermark=watermark,
             limits=self._context.limits,
+            form=self.form,
+            tokenise=self.cuts_keywords,
         )
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
         """Emit the operations that the next objects need."""
         self._ahead.fill(self._context.epoch_queries)
-        coming = max(_told(inputs, "bound"), default=NEVER if self._paced else FOREVER)
+        coming = max(told(inputs, "bound"), default=NEVER if self._paced else FOREVER)
         ts = self._ahead.rows.ts[: self._context.epoch_queries]
         rows = int(np.searchsorted(ts, coming, side="right"))
         if rows:
@@ -317,7 +298,7 @@ class QueryFileSpout(_FileSpout):
         self._ahead.rejects.clear()
         more = len(self._ahead.rows) > 0 or not self._ahead.ended
         delivered = self._delivered()
-        _tell(emit, delivered, self._last)
+        tell(emit, delivered, self._last)
         emit.watermark = min(delivered, FOREVER - 1) + 1
         return more
 

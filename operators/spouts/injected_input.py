@@ -22,6 +22,7 @@ class InjectedChunk:
     batch: Any
     rejects: RejectBatch
     records: int
+    refused: int
     mine: NDArray[np.bool_] | None = None
 
 
@@ -35,7 +36,7 @@ def injected_objects(
     for chunk in chunks:
         batch, mine = inject_objects(chunk.batch, chunk.record, chunk.mine, injections, space, encoder, first)
         first += len(batch)
-        yield InjectedChunk(batch, chunk.rejects, chunk.records, mine)
+        yield InjectedChunk(batch, chunk.rejects, chunk.records, chunk.refused, mine)
 
 
 class InjectedQueries:
@@ -70,7 +71,7 @@ class InjectedQueries:
         if self.taken < len(self._injected):
             rest = self._injected.slice(self.taken, len(self._injected))
             self.taken = len(self._injected)
-            yield InjectedChunk(rest, RejectBatch.of("", [], []), 0)
+            yield InjectedChunk(rest, RejectBatch.of("", [], []), 0, 0)
 
     def _merged(self, chunk: Any) -> Any:
         batch: QueryBatch = chunk.batch
@@ -81,7 +82,7 @@ class InjectedQueries:
             return chunk
         both = QueryBatch.concat([batch, self._injected.slice(self.taken, stop)])
         self.taken = stop
-        return InjectedChunk(both.take(np.argsort(both.ts, kind="stable")), chunk.rejects, chunk.records)
+        return InjectedChunk(both.take(np.argsort(both.ts, kind="stable")), chunk.rejects, chunk.records, chunk.refused)
 
 
 def _patterns(chunks: Iterator[Any]) -> QueryBatch:

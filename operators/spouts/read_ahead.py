@@ -31,6 +31,10 @@ class Chunk(Protocol):
     def records(self) -> int:
         """Return the number of input records."""
 
+    @property
+    def refused(self) -> int:
+        """Return how many of them cannot be used."""
+
 
 class ReadAhead(Generic[B]):
     """A buffer in front of a reader. It holds the rows asked for, and at most a chunk more; the same of rejects.
@@ -62,8 +66,10 @@ class ReadAhead(Generic[B]):
             if chunk is None:
                 self.ended = True
                 return
+            if not chunk.records and not len(chunk.batch):
+                return  # nothing more has come yet
             self.records += chunk.records
-            refused += max(chunk.records - len(chunk.batch), 0)
+            refused += chunk.refused
             if len(chunk.rejects):
                 self.rejects.append(chunk.rejects)
             if len(chunk.batch):

@@ -1,4 +1,4 @@
-"""Files as blocks of records: endings, compression, physical lines, and a bound on what is held in memory.
+"""Files as blocks of records: endings, physical lines, and a bound on what is held in memory.
 
 Text files (JSONL, CSV) are read a few MiB at a time and cut into records by a kernel. A record that is longer than the
 limit is measured but not kept: it comes as a record without bytes, for the caller to reject.
@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from streams.columns import Ints
 from streams.errors import InputError, did_you_mean
+from streams.files.file_bytes import BYTE_ORDER_MARK, PLAIN_BYTES, ByteForm, check_readable, read_bytes
 from streams.files.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.files.record_kernels import AT, AT_FIELD, BEGIN, BLANK, FIRST_LINE, IN_QUOTES, STATE, cut_records
 
 __all__ = [
     "DEFAULT_LIMITS",
     "FileKind",
+    "Format",
     "ReadLimits",
     "RecordBlock",
     "as_paths",
@@ -32,13 +33,9 @@ __all__ = [
     "read_records",
 ]
 
-#: How much of a file is read at a time; also about the size of a block.
-READ_BYTES = 8 << 20
-
 Format = Literal["jsonl", "csv", "parquet"]
 _FORMATS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +93,10 @@ class RecordBlock:
         return wrong
 
 
+_NONE = np.empty(0, np.int64)
+_NOTHING = RecordBlock(np.empty(0, np.uint8), _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), False)
+
+
 def is_utf8(data: bytes) -> bool:
     """Tell whether bytes are UTF-8."""
     try:
@@ -126,47 +127,32 @@ def file_kind(path: str, formats: Sequence[Format] = ("jsonl", "csv", "parquet")
     return FileKind(found, compression)
 
 
-def check_readable(path: str) -> None:
-    """Raise `InputError` for a path that is missing, a folder, or not ours to read."""
-    if os.path.isdir(path):
-        raise InputError(f"{path} is a folder; name the files in it")
-    if not os.path.exists(path):
-        folder = os.path.dirname(path) or "."
-        there = sorted(os.listdir(folder))[:1000] if os.path.isdir(folder) else []
-        raise InputError(f"{path} does not exist{did_you_mean(os.path.basename(path), there)}; check the path")
-    if not os.access(path, os.R_OK):
-        raise InputError(f"{path} cannot be read: permission denied; check its owner and mode")
-
-
-def _read_bytes(path: str, compression: str | None) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file, a few MiB at a time."""
-    check_readable(path)
-    try:
-        with pa.input_stream(path, compression=compression) as stream:
-            while data := stream.read(READ_BYTES):
-                yield data
-    except OSError as error:
-        what = f"as {compression}" if compression else "to its end"
-        raise InputError(f"{path} cannot be read {what}: {error}; it is damaged or cut off, fetch it again") from error
-
-
 def read_records(
-    path: str, compression: str | None, *, quoted: bool, rows: int, limits: ReadLimits = DEFAULT_LIMITS
+    path: str,
+    compression: str | None,
+    *,
+    quoted: bool,
+    rows: int,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    form: ByteForm = PLAIN_BYTES,
 ) -> Iterator[RecordBlock]:
-    """Yield the records of a text file in blocks of at most `rows`; with `quoted`, as CSV has them."""
+    """Yield the records of a text file in blocks of at most `rows`; with `quoted`, as CSV has them.
+
+    Of a file that is followed, a block without records says that nothing more has come yet.
+    """
     cutter = _Cutter(quoted, rows, limits.line_bytes)
-    mark = len(_BYTE_ORDER_MARK)
-    first = True
-    for data in _read_bytes(path, compression):
-        yield from cutter.feed(data[mark:] if first and data.startswith(_BYTE_ORDER_MARK) else data)
-        first = False
+    for data in read_bytes(path, compression, form):
+        if data:
+            yield from cutter.feed(data)
+        else:
+            yield _NOTHING
     yield from cutter.finish()
 
 
 def cut_records_of(data: bytes, *, limits: ReadLimits = DEFAULT_LIMITS) -> Iterator[RecordBlock]:
     """Yield the records of lines that are in memory, in as few blocks as there can be."""
     cutter = _Cutter(False, max(data.count(b"\n") + 1, 1), limits.line_bytes)
-    yield from cutter.feed(data.removeprefix(_BYTE_ORDER_MARK))
+    yield from cutter.feed(data.removeprefix(BYTE_ORDER_MARK))
     yield from cutter.finish()
 
 

@@ -16,6 +16,7 @@ import pyarrow.json
 from numpy.typing import NDArray
 
 from streams.files.file_blocks import RecordBlock
+from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 from streams.files.objections import shown
 from streams.files.record_kernels import deepest_bracket, plain_lines
 
@@ -58,12 +59,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return repeated
 
 
-def load_line(line: bytes) -> dict[str, Any] | str:
+def load_line(line: bytes, form: ByteForm = PLAIN_BYTES) -> dict[str, Any] | str:
     """Return the JSON object of a line, or the reason why it has none."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
-        return f"not UTF-8: byte 0x{line[error.start]:02x} at place {error.start + 1} of the line"
+        return f"byte {error.start + 1} of the line is {form.unreadable}"
     if _brackets(text) > MAX_DEPTH and (depth := deepest_bracket(np.frombuffer(line, np.uint8))) > MAX_DEPTH:
         return f"not read: brackets are nested {depth} deep, at most {MAX_DEPTH} are"
     try:

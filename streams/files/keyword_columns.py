@@ -5,7 +5,7 @@ A record that has several of these counts by the first it has, in this order.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ from streams.tokens import tokenise
 from streams.vocabulary import UNSEEN_BASE, Encoder
 from streams.word_table import distinct_rows
 
-__all__ = ["KeywordColumns"]
+__all__ = ["KeywordColumns", "KeywordKind"]
+
+KeywordKind = Literal["ids", "keywords", "text"]
 
 _IDS, _LISTS, _TEXTS = pa.list_(pa.int64()), pa.list_(pa.string()), pa.string()
 
@@ -49,6 +51,15 @@ class KeywordColumns:
             taken = valid if taken is None else pc.or_(taken, valid)
             kept.append(column)
         return cls(rows, *kept)
+
+    @property
+    def kind(self) -> KeywordKind | None:
+        """What the rows have, the first of several; None where no row has any."""
+        if self.ids is not None:
+            return "ids"
+        if self.lists is not None:
+            return "keywords"
+        return None if self.texts is None else "text"
 
     def _present(self) -> Iterator[tuple[Any, Callable[[Any, Encoder], Ragged], Callable[[Any], int]]]:
         """Yield each column that has values, how to encode it, and how to count the keywords of one value."""

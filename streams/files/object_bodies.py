@@ -9,9 +9,10 @@ from streams.batches import OP_DELETE, ObjectBatch, RejectBatch
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, cut_records_of
 from streams.files.object_columns import ObjectColumns
 from streams.files.object_fields import UNSTAMPED
-from streams.files.object_files import NOT_DYNAMIC, chunk_of, reject_late
+from streams.files.object_files import NOT_DYNAMIC, chunk_of
 from streams.files.object_form import ObjectForm
 from streams.files.object_json import json_objects, keys_of
+from streams.files.object_order import ObjectOrder
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
@@ -65,27 +66,26 @@ def read_object_body(
         form: how the lines spell objects; `stamped`, or every record must have a time.
     """
     batches, rejects, given = [ObjectBatch.empty()], [RejectBatch.empty()], False
-    keys = None
+    keys, order = None, ObjectOrder(watermark=watermark)
     for block in cut_records_of(data, limits=limits):
         keys = keys or keys_of(source, block, form)
-        columns, stamped = _stamped(json_objects(block, keys, space, limits), arrival, watermark)
+        columns, stamped = _stamped(json_objects(block, keys, space, limits), arrival, order.watermark)
         if not dynamic:
             columns.objections.note(columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
         if words is not None:
             columns.keywords.note_unnumbered(columns.objections, words)
-        watermark = reject_late(columns, watermark)
-        chunk = chunk_of(source, columns, block.line, (0, first), (0, 1), encoder, form.row_ids)
-        first += len(chunk.batch)
-        if len(chunk.batch):
+        order.judge(columns)
+        chunk = chunk_of(source, columns, block.line, 0, (0, 1), encoder, form.row_ids)
+        count = len(chunk.batch)
+        if count:
             given = not stamped[np.flatnonzero(~columns.objections.bad)[-1]]
-        batches.append(chunk.batch)
+        batches.append(replace(chunk.batch, seq=np.arange(first, first + count)))
+        first += count
         rejects.append(chunk.rejects)
     return ObjectBody(ObjectBatch.concat(batches), RejectBatch.concat(rejects), given)
 
 
-def _stamped(
-    columns: ObjectColumns, arrival: int, watermark: int | None
-) -> tuple[ObjectColumns, NDArray[np.bool_]]:
+def _stamped(columns: ObjectColumns, arrival: int, watermark: int | None) -> tuple[ObjectColumns, NDArray[np.bool_]]:
     """Give a time to those that have none: of their arrival, but never before that of an accepted object before them."""
     stamped = columns.ts == UNSTAMPED
     if not stamped.any():

@@ -1,7 +1,6 @@
 """Objects from CSV with a header."""
 
 import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +12,13 @@ from numpy.typing import NDArray
 from streams.errors import InputError, listed
 from streams.files.field_texts import cut_texts
 from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8
+from streams.files.file_bytes import encoding_hint
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
 from streams.files.object_fields import number_texts, operation_field, row_field, time_field, written_ids
 from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.object_tables import TableColumns, find_columns
-from streams.files.objections import Objections
+from streams.files.objections import Objections, shown
 from streams.files.record_kernels import cut_fields
 from streams.geometry import Rect
 
@@ -35,14 +35,18 @@ class CsvHeader:
 
 
 def read_header(
-    path: str, blocks: Iterator[RecordBlock], limits: ReadLimits, form: ObjectForm = PLAIN_FORM
+    path: str, first: RecordBlock | None, limits: ReadLimits, form: ObjectForm = PLAIN_FORM
 ) -> tuple[CsvHeader, RecordBlock | None]:
-    """Take the header off the blocks of a file; return it and the rest of the first block."""
-    first = next(blocks, None)
+    """Take the header off the first block of a file; return it and the rest of the block."""
     if first is None:
         raise InputError(f"{path} is empty; expected a header such as id,ts,x,y,text in its first line")
     line = first.record(0)
-    names = None if first.too_long[0] or first.unclosed or not is_utf8(line) else _names(line.decode())
+    if not first.too_long[0] and not is_utf8(line):
+        raise InputError(
+            f"{path} has no readable header in line {first.line[0]}: not {form.text.encoding.upper()}; if the file is in "
+            f'another encoding ({encoding_hint(line)}?), declare it, as in encoding = "latin-1"'
+        )
+    names = None if first.too_long[0] or first.unclosed else _names(line.decode())
     if names is None:
         raise InputError(
             f"{path} has no readable header in line {first.line[0]}; expected one such as id,ts,x,y,text, in UTF-8, "
@@ -67,6 +71,8 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
     texts = header.used.fields(dict(zip(header.used.names, _columns(block, header, limits, objections), strict=True)))
     geographic = np.full(rows, header.used.x == "lon")
     words = texts.get("keywords")
+    if words is not None:
+        _note_arrays(words, objections)
     return settle(
         row_field(rows) if header.form.row_ids else written_ids(texts["id"]),
         time_field(_or_null(texts["ts"]), header.form.time_unit),
@@ -79,6 +85,18 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
         ),
         space, limits, objections,
     )  # fmt: skip
+
+
+def _note_arrays(words: Any, objections: Objections) -> None:
+    """Note keywords that are a JSON array: cut at its spaces, they would be words that nobody asks for."""
+    arrays = pc.match_substring_regex(words, r"^\s*\[.*\]\s*$").fill_null(False)
+    if pc.any(arrays, min_count=0).as_py():
+        objections.note(
+            arrays.to_numpy(zero_copy_only=False),
+            lambda row: (
+                f"keywords is {shown(words[row].as_py())}, expected words separated by spaces, not a JSON array"
+            ),
+        )
 
 
 def _or_null(texts: Any) -> Any:
@@ -101,7 +119,7 @@ def _columns(block: RecordBlock, header: CsvHeader, limits: ReadLimits, objectio
         block.too_long, lambda row: f"a record of {block.size[row]} bytes, longer than the limit of {limits.line_bytes}"
     )
     objections.note(_last(rows, block.unclosed), lambda _: "a quote is opened and not closed before the file ends")
-    objections.note(block.not_utf8(), lambda _: "not UTF-8")
+    objections.note(block.not_utf8(), lambda _: header.form.text.unreadable)
     expected, named = len(header.columns), listed(header.columns)
     objections.note(counts != expected, lambda row: f"{counts[row]} fields, expected {expected} ({named})")
     ends[:, objections.bad] = begins[:, objections.bad]

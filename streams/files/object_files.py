@@ -7,29 +7,34 @@ its own part only, which is where the time goes.
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streams.batches import OP_DELETE, ObjectBatch, RejectBatch
 from streams.columns import Ids, Ints, Offsets
-from streams.errors import DeclarationError
+from streams.errors import DeclarationError, InputError
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
+from streams.files.keyword_columns import KeywordKind
 from streams.files.object_columns import ObjectColumns
-from streams.files.object_csv import csv_objects, read_header
+from streams.files.object_csv import CsvHeader, csv_objects, read_header
 from streams.files.object_form import PLAIN_FORM, ObjectForm
-from streams.files.object_json import json_objects, keys_of
+from streams.files.object_json import JsonKeys, json_objects, keys_of
+from streams.files.object_order import ObjectOrder
 from streams.files.object_parquet import parquet_objects
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["NOT_DYNAMIC", "SHARE_RUN", "ObjectChunk", "chunk_of", "read_objects", "reject_late"]
+__all__ = ["NOT_DYNAMIC", "SHARE_RUN", "ObjectChunk", "chunk_of", "keyword_kind", "read_objects"]
 
 #: Readers that share an input take turns of this many records.
 SHARE_RUN = 512
 
 NOT_DYNAMIC = 'op is "delete", but the objects of this topology have no state to delete; expected upsert'
+
+#: By so many objects at a time it is told what their keywords are.
+_FIRST_ROWS = 64
 
 Flags = NDArray[np.bool_]
 
@@ -41,7 +46,8 @@ class ObjectChunk:
     Attributes:
         batch: the accepted objects; `seq` is the place of an object among all accepted ones, in input order.
         rejects: the records of this reader's part that cannot be used.
-        records: how many records of the input it stands for.
+        records: how many records of the input it stands for; where it has no objects either, nothing more has come yet.
+        refused: how many of them cannot be used, of all readers' parts.
         mine: which objects of the batch belong to this reader's part; the others have no keywords here.
         record: the number of each object's record in the whole input, rejected ones counted too.
     """
@@ -49,13 +55,19 @@ class ObjectChunk:
     batch: ObjectBatch
     rejects: RejectBatch
     records: int
+    refused: int
     mine: Flags
     record: Ints
 
 
+_NOTHING = ObjectChunk(
+    ObjectBatch.empty(), RejectBatch.of("", [], []), 0, 0, np.empty(0, np.bool_), np.empty(0, np.int64)
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Records of one file as they were read: how many, their columns (None: skipped), and where each stood."""
+    """Records of one file as they were read: how many, their columns (None: skipped, or none yet), and where each stood."""
 
     path: str
     records: int
@@ -71,7 +83,7 @@ def read_objects(
     chunk_rows: int = 65_536,
     skip: int = 0,
     first: int = 0,
-    watermark: int | None = None,
+    order: ObjectOrder | None = None,
     reader: tuple[int, int] = (0, 1),
     dynamic: bool = True,
     words: int | None = None,
@@ -87,7 +99,7 @@ def read_objects(
         chunk_rows: how many records a chunk stands for at most.
         skip: go on after this many records, as a reader does that was restored.
         first: how many objects were accepted among the records before, for the same reader.
-        watermark: the largest `ts` among the records before, for the same reader.
+        order: what remembers times, and objects that wait for others, from the records before, for the same reader.
         reader: (i, n) makes this reader i of n.
         dynamic: whether objects have a current state that a record may delete; otherwise deletions are rejected.
         words: keywords that come as numbers must be of this many words, or hashes; None takes any.
@@ -103,7 +115,30 @@ def read_objects(
     for path in names:
         file_kind(path)
         check_readable(path)
-    return _read(names, space, encoder, chunk_rows, skip, first, watermark, reader, dynamic, words, limits, form)
+    _check_followed(names[-1:], form)
+    order = ObjectOrder(form.lateness_ms, limits.reordered) if order is None else order
+    return _read(names, space, encoder, chunk_rows, skip, first, order, reader, dynamic, words, limits, form)
+
+
+def keyword_kind(paths: Sequence[str | os.PathLike[str]], space: Rect, form: ObjectForm) -> KeywordKind | None:
+    """Tell what the first objects of some files have: texts, given keywords, or prepared ids; None where nothing tells."""
+    for path in as_paths(paths):
+        for stretch in _stretches(path, _FIRST_ROWS, 0, space, DEFAULT_LIMITS, form):
+            if stretch.columns is None:
+                return None  # nothing has come yet
+            if (found := stretch.columns.keywords.kind) is not None:
+                return found
+    return None
+
+
+def _check_followed(last: list[str], form: ObjectForm) -> None:
+    """Raise `InputError` for a last file that cannot grow."""
+    for path in last if form.text.follow else ():
+        kind = file_kind(path)
+        if kind.format == "parquet" or kind.compression:
+            raise InputError(
+                f"{path} cannot be followed: only plain CSV and JSONL files grow record by record; set follow = false"
+            )
 
 
 def _read(
@@ -113,34 +148,66 @@ def _read(
     rows: int,
     skip: int,
     first: int,
-    watermark: int | None,
+    order: ObjectOrder,
     reader: tuple[int, int],
     dynamic: bool,
     words: int | None,
     limits: ReadLimits,
     form: ObjectForm,
 ) -> Iterator[ObjectChunk]:
+    while order.certain:  # it was when the reader was restored
+        passed = _passed(_NOTHING, *order.next(rows), first)
+        first += len(passed.batch)
+        yield passed
     record = 0
-    for path in names:
-        for stretch in _stretches(path, rows, max(skip - record, 0), space, limits, form):
+    for place, path in enumerate(names):
+        text = form.text if place == len(names) - 1 else replace(form.text, follow=False)
+        for stretch in _stretches(path, rows, max(skip - record, 0), space, limits, replace(form, text=text)):
             if stretch.columns is not None:
                 if not dynamic:
                     stretch.columns.objections.note(stretch.columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
                 if words is not None:
                     stretch.columns.keywords.note_unnumbered(stretch.columns.objections, words)
-                watermark = reject_late(stretch.columns, watermark)
-                chunk = chunk_of(
-                    stretch.path, stretch.columns, stretch.line, (record, first), reader, encoder, form.row_ids
-                )
-                first += len(chunk.batch)
-                yield chunk
+                order.judge(stretch.columns)
+                chunk = chunk_of(stretch.path, stretch.columns, stretch.line, record, reader, encoder, form.row_ids)
+                for passed in _in_order(chunk, order, rows, first):
+                    first += len(passed.batch)
+                    yield passed
+            elif stretch.records == 0:
+                yield _NOTHING
             record += stretch.records
+    while order.waiting:
+        passed = _passed(_NOTHING, *order.next(rows, ended=True), first)
+        first += len(passed.batch)
+        yield passed
+
+
+def _in_order(chunk: ObjectChunk, order: ObjectOrder, rows: int, first: int) -> Iterator[ObjectChunk]:
+    """Yield a chunk with the objects whose place is certain by now instead of its own; further ones where they are many."""
+    if not order.lateness_ms:
+        yield _passed(chunk, chunk.batch, chunk.mine, first)
+        return
+    order.add(chunk.batch, chunk.mine)
+    while chunk.records or order.certain:
+        passed = _passed(chunk, *order.next(rows), first)
+        first += len(passed.batch)
+        yield passed
+        chunk = _NOTHING
+
+
+def _passed(chunk: ObjectChunk, batch: ObjectBatch, mine: Flags, first: int) -> ObjectChunk:
+    """Return a chunk that passes these objects on, numbered from `first`; until then `seq` is the number of the record."""
+    numbered = replace(batch, seq=np.arange(first, first + len(batch)))
+    return replace(chunk, batch=numbered, mine=mine, record=batch.seq)
 
 
 def _stretches(
     path: str, rows: int, skip: int, space: Rect, limits: ReadLimits, form: ObjectForm
 ) -> Iterator[_Stretch]:
-    """Yield the records of one file, of any format; the first `skip` without columns."""
+    """Yield the records of one file, of any format; the first `skip` without columns.
+
+    Of a file that is followed, a stretch without records says that nothing more has come yet.
+    """
     kind = file_kind(path)
     if kind.format == "parquet":
         number = 1
@@ -148,14 +215,22 @@ def _stretches(
             yield _Stretch(path, records, columns, np.arange(number, number + records))
             number += records
         return
-    blocks = read_records(path, kind.compression, quoted=kind.format == "csv", rows=rows, limits=limits)
-    header, block = read_header(path, blocks, limits, form) if kind.format == "csv" else (None, None)
-    block = next(blocks, None) if block is None else block
-    keys = keys_of(path, block, form) if block is not None and header is None else None
+    blocks = read_records(path, kind.compression, quoted=kind.format == "csv", rows=rows, limits=limits, form=form.text)
+    header: CsvHeader | None = None
+    keys: JsonKeys | None = None
+    block = next(blocks, None)
+    while block is not None and not len(block):
+        yield _Stretch(path, 0, None, block.line)
+        block = next(blocks, None)
+    if kind.format == "csv":
+        header, block = read_header(path, block, limits, form)
+        block = next(blocks, None) if block is None else block
+    elif block is not None:
+        keys = keys_of(path, block, form)
     while block is not None:
         passed = min(skip, len(block))
         skip -= passed
-        if passed:
+        if passed or not len(block):
             yield _Stretch(path, passed, None, block.line[:passed])
         if passed < len(block):
             block = block.tail(passed)
@@ -168,39 +243,18 @@ def _stretches(
         block = next(blocks, None)
 
 
-def reject_late(columns: ObjectColumns, watermark: int | None) -> int | None:
-    """Note the objects that are older than an accepted one before them; return the new watermark."""
-    good = np.flatnonzero(~columns.objections.bad)
-    if len(good) == 0:
-        return watermark
-    ts = columns.ts[good]
-    latest = np.maximum.accumulate(ts if watermark is None else np.maximum(ts, watermark))
-    late = np.zeros(len(columns), np.bool_)
-    late[good] = ts < latest
-    if late.any():
-        before = np.zeros(len(columns), np.int64)
-        before[good] = latest
-        columns.objections.note(
-            late,
-            lambda row: (
-                f"ts {columns.ts[row]} is older than {before[row]}, which came before; expected non-decreasing ts"
-            ),
-        )
-    return int(latest[-1])
-
-
 def chunk_of(
     path: str,
     columns: ObjectColumns,
     line: Ints,
-    place: tuple[int, int],
+    first: int,
     reader: tuple[int, int],
     encoder: Encoder,
     row_ids: bool,
 ) -> ObjectChunk:
-    """Make a chunk of records that begin at a place: the number of the first record, the seq of the first object."""
+    """Make a chunk of records that are numbered from `first` on; `seq` is the number of an object's record."""
     index, readers = reader
-    record = np.arange(place[0], place[0] + len(columns))
+    record = np.arange(first, first + len(columns))
     owned = (record // SHARE_RUN) % readers == index
     objections = columns.objections
     rejected = [row for row in sorted(objections.reasons) if owned[row]]
@@ -210,7 +264,7 @@ def chunk_of(
     off, kw = _encoded(columns, rows, mine, encoder)
     given = Ids("int", record) if row_ids else columns.ids
     batch = ObjectBatch(
-        seq=np.arange(place[1], place[1] + len(rows)),
+        seq=record[rows],
         ts=columns.ts[rows],
         x=columns.x[rows],
         y=columns.y[rows],
@@ -219,7 +273,7 @@ def chunk_of(
         kw=kw,
         ids=given if len(rows) == len(columns) else given.take(rows),
     )
-    return ObjectChunk(batch, rejects, len(columns), mine, record[rows])
+    return ObjectChunk(batch, rejects, len(columns), len(columns) - len(rows), mine, record[rows])
 
 
 def _encoded(columns: ObjectColumns, rows: Ints, mine: Flags, encoder: Encoder) -> tuple[Offsets, Ints]:

@@ -1,4 +1,4 @@
-"""How a file spells objects: the names of its columns, where identifiers come from, the unit of its times.
+"""How a source spells objects: the names of its columns, where identifiers come from, the unit and the order of its times.
 
 A field is found under the names that were declared for it, under its own name, or under a common one in any case
 (``Longitude``, ``created_at``). Nothing is guessed where two columns would do.
@@ -7,7 +7,8 @@ A field is found under the names that were declared for it, under its own name, 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streams.errors import DeclarationError, InputError, did_you_mean
+from streams.errors import DeclarationError, InputError, brief, did_you_mean
+from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 
 __all__ = ["FIELDS", "PLAIN_FORM", "TIME_UNITS", "ObjectForm"]
 
@@ -24,6 +25,9 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
 #: Units that numbers in the column of times may have.
 TIME_UNITS = ("ms", "s", "us")
 
+#: Objects may be late by less than this: a hundred years.
+MAX_LATENESS_MS = 100 * 366 * 86_400_000
+
 Sources = dict[str, tuple[str, ...]]
 
 
@@ -36,12 +40,16 @@ class ObjectForm:
         row_ids: identifiers are the numbers of the records, from 0 on, and no column is looked for.
         time_unit: what a number in the column of times counts.
         stamped: a record without a time is none to reject: it gets `UNSTAMPED`, for the caller to replace.
+        lateness_ms: how much older an object may be than the newest one before it.
+        text: what is said of the bytes of text files.
     """
 
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     row_ids: bool = False
     time_unit: str = "ms"
     stamped: bool = False
+    lateness_ms: int = 0
+    text: ByteForm = PLAIN_BYTES
 
     def __post_init__(self) -> None:
         for name, sources in self.columns.items():
@@ -56,6 +64,10 @@ class ObjectForm:
             raise DeclarationError(f"columns names '{twice[0]}' more than once; a column has one meaning")
         if self.time_unit not in TIME_UNITS:
             raise DeclarationError(f"time_unit = '{self.time_unit}', expected {', '.join(TIME_UNITS)}")
+        if not 0 <= self.lateness_ms < MAX_LATENESS_MS:
+            raise DeclarationError(
+                f"lateness_ms = {brief(self.lateness_ms)}, expected 0 to {MAX_LATENESS_MS:,} (milliseconds)"
+            )
 
     def sources(self, path: str, there: Sequence[str]) -> Sources:
         """Return for each field that a file has the columns that have it, declared ones whether they are there or not."""

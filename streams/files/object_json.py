@@ -110,7 +110,7 @@ def _exact(block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rec
             objections.note_row(row, f"a line of {size} bytes, longer than the limit of {limits.line_bytes}")
             records.append({})
             continue
-        record = load_line(block.record(first + row))
+        record = load_line(block.record(first + row), keys.form.text)
         if isinstance(record, str):
             objections.note_row(row, record)
             record = {}

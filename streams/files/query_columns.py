@@ -31,8 +31,9 @@ from streams.files.json_blocks import load_line
 from streams.files.objections import Objections
 from streams.files.query_lines import FIELDS, UNSET, QueryLines
 from streams.files.query_records import MAX_K, QueryRecord, QueryRules, read_query
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT
+from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_RECT, max_distance
 from streams.timestamps import MAX_TS
+from streams.tokens import is_token
 from streams.vocabulary import Encoder
 
 __all__ = ["QueryColumns", "json_queries"]
@@ -69,7 +70,7 @@ def _exact(block: RecordBlock, rows: Ints, rules: QueryRules, encoder: Encoder, 
         if block.too_long[row]:
             objections.note_row(row, f"a line of {block.size[row]} bytes, longer than the limit of {line_bytes}")
             continue
-        record = load_line(block.record(row))
+        record = load_line(block.record(row), rules.text)
         query = record if isinstance(record, str) else read_query(record, rules)
         if isinstance(query, str):
             objections.note_row(row, query)
@@ -176,6 +177,11 @@ class _Columns:
         circle_fine = (self._circle_size == 3) & np.isfinite(self._circle).all(axis=1) & (self._circle[:, 2] >= 0)
         if self._rules.metric == "haversine":
             circle_fine &= (np.abs(self._circle[:, 0]) <= 180) & (np.abs(self._circle[:, 1]) <= 90)
+        else:
+            circle_fine &= self._circle[:, 2] <= max_distance(space)
+        rect_fine &= (a <= space.max_x) & (c >= space.min_x) & (b <= space.max_y) & (d >= space.min_y)
+        # One whose centre is outside may still reach the space: it is looked at on its own.
+        circle_fine &= space.contains(self._circle[:, 0], self._circle[:, 1])
         one = np.where(self._rect_size == UNSET, circle_fine, rect_fine & (self._circle_size == UNSET))
         return np.asarray(np.where(placed, at_fine, one & ~given["at"]))
 
@@ -192,6 +198,12 @@ class _Columns:
         empty = pc.equal(pc.binary_length(self._words.values), 0).to_numpy(zero_copy_only=False)
         if empty.any():
             fine[pc.list_parent_indices(self._words).to_numpy()[empty]] = False
+        if self._rules.tokenise and len(self._words.values):
+            words = self._words.values.dictionary_encode()
+            whole = np.fromiter(map(is_token, words.dictionary.to_pylist()), np.bool_, len(words.dictionary))
+            if not whole.all():
+                other = ~whole[words.indices.to_numpy(zero_copy_only=False)]
+                fine[pc.list_parent_indices(self._words).to_numpy()[other]] = False
         return np.asarray(fine)
 
     def batch(self, rows: Ints, encoder: Encoder) -> QueryBatch:

@@ -24,6 +24,7 @@ from streams.batches import (
 )
 from streams.errors import DeclarationError
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, as_paths, check_readable, file_kind, read_records
+from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 from streams.files.objections import Objections
 from streams.files.open_queries import OpenQueries
 from streams.files.query_columns import json_queries
@@ -50,6 +51,11 @@ class QueryChunk:
     rejects: RejectBatch
     records: int
 
+    @property
+    def refused(self) -> int:
+        """Return how many of them cannot be used."""
+        return self.records - len(self.batch)
+
 
 def read_queries(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -64,6 +70,8 @@ def read_queries(
     skip: int = 0,
     watermark: int | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
+    form: ByteForm = PLAIN_BYTES,
+    tokenise: bool = False,
 ) -> Iterator[QueryChunk]:
     """Read files one after the other as one stream of query operations.
 
@@ -81,6 +89,8 @@ def read_queries(
         skip: go on after this many records, as a reader does that was restored.
         watermark: the largest `ts` among the records before, for the same reader.
         limits: what a record may be at most.
+        form: what is said of the bytes of the files.
+        tokenise: cut keywords into words, as the texts of objects are.
     """
     if chunk_rows < 1 or skip < 0:
         raise DeclarationError(
@@ -90,7 +100,7 @@ def read_queries(
     for path in names:
         file_kind(path, ("jsonl",))
         check_readable(path)
-    rules = QueryRules(space, metric, limits.keywords, limits.id_bytes)
+    rules = QueryRules(space, metric, limits.keywords, limits.id_bytes, form, tokenise)
     return _read(names, rules, encoder, QueryGate(open_queries, answers, kept_ms, watermark), chunk_rows, skip, limits)
 
 
@@ -100,7 +110,7 @@ def _read(
     number = 0
     for path in names:
         kind = file_kind(path, ("jsonl",))
-        for block in read_records(path, kind.compression, quoted=False, rows=rows, limits=limits):
+        for block in read_records(path, kind.compression, quoted=False, rows=rows, limits=limits, form=rules.text):
             passed = min(max(skip - number, 0), len(block))
             number += passed
             if passed == len(block):

@@ -8,15 +8,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from streams.batches import DETECTS, FOREVER, NO_WINDOW, OP_REGISTER, OP_UNREGISTER, QUERY_TYPES
 from streams.errors import did_you_mean
 from streams.files.file_blocks import DEFAULT_LIMITS
+from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 from streams.files.geojson import read_polygons
 from streams.files.json_blocks import Repeated, is_unicode
 from streams.files.objections import shown
-from streams.geometry import REGION_CIRCLE, REGION_NONE, REGION_POLYGON, REGION_RECT, Metric, Rect
+from streams.geometry import (
+    REGION_CIRCLE,
+    REGION_NONE,
+    REGION_POLYGON,
+    REGION_RECT,
+    Metric,
+    Rect,
+    max_distance,
+    region_bounds,
+)
 from streams.polygons import NO_RINGS, Rings
 from streams.timestamps import MAX_TS, TIME_EXPECTED, read_time
+from streams.tokens import tokenise
 
 __all__ = ["MAX_K", "QueryRecord", "QueryRules", "read_query"]
 
@@ -48,12 +61,23 @@ _GEOMETRIES = ("Polygon", "MultiPolygon")
 
 @dataclass(frozen=True, slots=True)
 class QueryRules:
-    """What a record is judged by, besides itself."""
+    """What a record is judged by, besides itself.
+
+    Attributes:
+        space: where objects are.
+        metric: how distances are measured.
+        most_keywords: of one query.
+        id_bytes: of one identifier.
+        text: what is said of the bytes of the files.
+        tokenise: objects are texts, so the keywords of queries are cut into words as these are.
+    """
 
     space: Rect
     metric: Metric
     most_keywords: int
     id_bytes: int = DEFAULT_LIMITS.id_bytes
+    text: ByteForm = PLAIN_BYTES
+    tokenise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +142,9 @@ def _registration(given: Mapping[str, Any], name: int | str, ts: int, kind: str,
     region, shape, rings = _place(given, rules) if kind in ("knn", "topk") else _region(given, rules)
     keywords, none = (_keywords(given, name, rules.most_keywords) for name in ("keywords", "none"))
     match = _choice(given, "match", MATCHES) if "match" in given else "any" if kind == "topk" else "all"
+    if rules.tokenise:
+        keywords = _tokens(keywords, "keywords", match == "all" or kind == "topk")
+        none = _tokens(none, "none", False)
     if kind == "topk" and not keywords:
         raise _RefusedError("no keywords, expected at least one for a topk query")
     if kind == "topk" and match == "all":
@@ -240,13 +267,36 @@ def _region(given: Mapping[str, Any], rules: QueryRules) -> Place:
         a, b, c, d = _numbers(shapes["rect"], "rect", "[min x, min y, max x, max y]", 4)
         if a > c or b > d:
             raise _RefusedError(f"rect is {shown(shapes['rect'])}, which is empty: expected min <= max")
+        _meets(REGION_RECT, (a, b, c, d), rules, f"rect {shown(shapes['rect'])}")
         return REGION_RECT, (a, b, c, d), NO_RINGS
     x, y, radius = _numbers(shapes["circle"], "circle", "[x, y, radius]", 3)
     if radius < 0:
         raise _RefusedError(f"circle has radius {radius!r}, expected none below 0")
     if rules.metric == "haversine" and not (-180 <= x <= 180 and -90 <= y <= 90):
         raise _RefusedError(f"circle is {shown(shapes['circle'])}, whose centre is no longitude and latitude")
+    if rules.metric == "euclidean" and radius > (most := max_distance(rules.space)):
+        raise _RefusedError(
+            f"circle has radius {radius!r}, but the diagonal of the space is {most:.6g} in units of the coordinates, "
+            'expected a smaller one; for longitudes, latitudes and metres set topology.metric = "haversine"'
+        )
+    _meets(REGION_CIRCLE, (x, y, radius, 0.0), rules, f"circle {shown(shapes['circle'])}")
     return REGION_CIRCLE, (x, y, radius, 0.0), NO_RINGS
+
+
+def _meets(kind: int, shape: Shape, rules: QueryRules, what: str) -> None:
+    """Refuse a region that lies outside of the space: nothing can ever be inside of it."""
+    if _outside(kind, shape, rules):
+        a, b, c, d = shape
+        swapped = (b, a, d, c) if kind == REGION_RECT else (b, a, c, d)
+        hint = "" if _outside(kind, swapped, rules) else "; it would not with x and y exchanged: longitude comes first"
+        raise _RefusedError(f"{what} lies outside the space {list(rules.space.as_tuple())}{hint}")
+
+
+def _outside(kind: int, shape: Shape, rules: QueryRules) -> bool:
+    space = rules.space
+    bounds = region_bounds(np.array([kind], np.uint8), np.array([shape]), space, rules.metric)
+    low_x, low_y, high_x, high_y = (float(bound[0]) for bound in bounds)
+    return low_x > space.max_x or high_x < space.min_x or low_y > space.max_y or high_y < space.min_y
 
 
 def _geometry(given: Mapping[str, Any], rules: QueryRules) -> Place:
@@ -311,6 +361,24 @@ def _keywords(given: Mapping[str, Any], name: str, most: int) -> tuple[str, ...]
     if len(value) > most and len({word.casefold() for word in value}) > most:
         raise _RefusedError(f"{len(value)} {name}, more than the limit of {most}".replace("none", "keywords in none"))
     return tuple(value)
+
+
+def _tokens(words: tuple[str, ...], name: str, together: bool) -> tuple[str, ...]:
+    """Return the words that a text must have; where any of the keywords counts, each must be one word."""
+    found: dict[str, None] = {}
+    for place, word in enumerate(words):
+        tokens = sorted(tokenise(word))
+        if not tokens:
+            raise _RefusedError(
+                f"{name}[{place}] is {shown(word)}, which no text has: single characters and stop words are dropped"
+            )
+        if len(tokens) > 1 and not together:
+            raise _RefusedError(
+                f"{name}[{place}] is {shown(word)}, which is {len(tokens)} words of a text, expected one each where any of "
+                "them counts"
+            )
+        found |= dict.fromkeys(tokens)
+    return tuple(found)
 
 
 def _possible(keywords: tuple[str, ...], none: tuple[str, ...], match: str) -> None:

@@ -15,6 +15,7 @@ _RANGES = {
     "row_group_values": (1, 1 << 31),
     "live_queries": (1, 1 << 40),
     "words": (1, 1 << 28),
+    "reordered": (1, 1 << 28),
 }
 
 
@@ -30,6 +31,7 @@ class ReadLimits:
         row_group_values: the values of one column in one row group of a Parquet file.
         live_queries: the queries that live at a time; further ones are rejected.
         words: how many words an encoder remembers the ids of before it starts afresh.
+        reordered: how many objects are accepted at most while one waits for older ones (`lateness_ms`).
     """
 
     line_bytes: int = 16 << 20
@@ -39,6 +41,7 @@ class ReadLimits:
     row_group_values: int = 1 << 26
     live_queries: int = 50_000_000
     words: int = 2_000_000
+    reordered: int = 1_000_000
 
     def __post_init__(self) -> None:
         for name, (least, most) in _RANGES.items():

@@ -17,6 +17,9 @@ from operators.spouts.injected_input import injected_objects, whole_objects
 from streams.batches import ObjectBatch
 from streams.files import object_files
 from streams.files.object_files import read_objects
+from streams.files.object_form import ObjectForm
+from streams.files.object_order import ObjectOrder
+from streams.files.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.geometry import Rect
 from streams.injection import Injection
 from streams.state import pack_state, unpack_state
@@ -39,12 +42,13 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("order")
 
 
-def write(path, rng, count):
-    """Write objects in time order, among them records of every kind that is refused."""
-    ts = 0
+def write(path, rng, count, disorder=0):
+    """Write objects, in time order or later by so much, among them records of every kind that is refused."""
+    now = 0
     lines = []
     for i in range(count):
-        ts += rng.randrange(2)
+        now += rng.randrange(2)
+        ts = max(now - rng.randrange(disorder + 1), 0)
         good = {"id": i, "ts": ts, "x": rng.random(), "y": rng.random(), "keywords": rng.sample(["a", "b", "c"], 2)}
         lines.append(rng.choice([good, good, good, good | {"x": 7}, good | {"ts": -1}, {"id": i}]))
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -53,16 +57,23 @@ def write(path, rng, count):
 class Readers:
     """Spouts of objects that share one input, driven epoch by epoch."""
 
-    def __init__(self, path, injections, epoch_objects, parallelism):
+    def __init__(self, path, injections, epoch_objects, parallelism, lateness_ms=0, limits=DEFAULT_LIMITS):
         self.path, self.injections, self.epoch_objects = path, injections, epoch_objects
+        self.lateness_ms, self.limits = lateness_ms, limits
         self.open(parallelism)
 
     def open(self, parallelism):
-        self.spouts = [ObjectFileSpout(path=self.path) for _ in range(parallelism)]
+        self.spouts = [ObjectFileSpout(path=self.path, lateness_ms=self.lateness_ms) for _ in range(parallelism)]
         for index, spout in enumerate(self.spouts):
             spout.open(
                 TaskContext(
-                    "objects", index, parallelism, SPACE, epoch_objects=self.epoch_objects, injections=self.injections
+                    "objects",
+                    index,
+                    parallelism,
+                    SPACE,
+                    epoch_objects=self.epoch_objects,
+                    injections=self.injections,
+                    limits=self.limits,
                 )
             )
 
@@ -94,17 +105,22 @@ class Readers:
     chunk=st.sampled_from([1, 3, 50]),
     epoch_objects=st.sampled_from([1, 4, 30]),
     restarts=st.dictionaries(st.integers(1, 12), st.integers(1, 3), max_size=3),
+    disorder=st.sampled_from([0, 0, 3, 9]),
+    lateness_ms=st.sampled_from([0, 1, 5]),
+    reordered=st.sampled_from([1, 4, 1000]),
 )
 def test_seq_is_dense_and_the_same_however_the_input_is_read(
-    folder, seed, chosen, parallelism, chunk, epoch_objects, restarts
+    folder, seed, chosen, parallelism, chunk, epoch_objects, restarts, disorder, lateness_ms, reordered
 ):
-    """Rejects, injections, chunks, parallel readers and restarts: all objects emitted are range(n), those of the oracle."""
+    """Rejects, disorder, injections, chunks, readers and restarts: all objects emitted are range(n), those of the oracle."""
     path = folder / "objects.jsonl"
-    write(path, random.Random(seed), 40)
+    write(path, random.Random(seed), 40, disorder)
     injections = tuple(chosen)
-    whole = whole_objects(
-        injected_objects(read_objects(path, space=SPACE, encoder=Encoder()), injections, SPACE, Encoder())
-    )
+    limits, form = ReadLimits(reordered=reordered), ObjectForm(lateness_ms=lateness_ms)
+    chunks = list(read_objects(path, space=SPACE, encoder=Encoder(), limits=limits, form=form))
+    assert all(len(one.batch) + one.refused == one.records for one in chunks) or lateness_ms
+    whole = whole_objects(injected_objects(chunks, injections, SPACE, Encoder()))
+    assert (np.diff(whole.ts) >= 0).all()
     assert whole.seq.tolist() == list(range(len(whole)))
     assert len(set(whole.ids.to_list())) == len(whole)
     with (
@@ -113,7 +129,7 @@ def test_seq_is_dense_and_the_same_however_the_input_is_read(
         mock.patch.object(object_files, "SHARE_RUN", 2),
         mock.patch.object(read_ahead, "MOST_REFUSED", 3),
     ):
-        readers = Readers(path, injections, epoch_objects, parallelism)
+        readers = Readers(path, injections, epoch_objects, parallelism, lateness_ms, limits)
         parts, more, number = [ObjectBatch.empty()], True, 0
         while more:
             emitted, more = readers.epoch(number)
@@ -126,6 +142,57 @@ def test_seq_is_dense_and_the_same_however_the_input_is_read(
     for name in COLUMNS:
         assert getattr(found, name).tolist() == getattr(whole, name).tolist(), name
     assert found.ids == whole.ids
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    times=st.lists(st.integers(0, 30), max_size=30),
+    lateness_ms=st.integers(1, 12),
+    reordered=st.sampled_from([1, 2, 5, 100]),
+    chunk_rows=st.sampled_from([1, 3, 7, 100]),
+)
+def test_what_is_accepted_and_in_which_order_is_as_defined_record_by_record(
+    folder, times, lateness_ms, reordered, chunk_rows
+):
+    """An object waits for one that is newer by the lateness, or for so many that come behind it; older ones are rejects."""
+    path = folder / "late.csv"
+    path.write_text("id,ts,x,y,text\n" + "".join(f"{i},{ts},0,0,a\n" for i, ts in enumerate(times)))
+    accepted, refused = [], []
+    for i, ts in enumerate(times):
+        newest = max((at for at, _ in accepted), default=ts)
+        waited = max((at for at, _ in accepted[:-reordered]), default=newest - lateness_ms)
+        if ts < max(newest - lateness_ms, waited):
+            refused.append(i)
+        else:
+            accepted.append((ts, i))
+    chunks = list(
+        read_objects(
+            path,
+            space=SPACE,
+            encoder=Encoder(),
+            chunk_rows=chunk_rows,
+            limits=ReadLimits(reordered=reordered),
+            form=ObjectForm(lateness_ms=lateness_ms),
+        )
+    )
+    whole = whole_objects(chunks)
+    assert list(zip(whole.ts.tolist(), whole.ids.to_list(), strict=True)) == sorted(accepted)
+    assert whole.seq.tolist() == list(range(len(accepted)))
+    assert [line - 2 for one in chunks for line in one.rejects.line.tolist()] == refused
+    assert [record for one in chunks for record in one.record.tolist()] == [i for _, i in sorted(accepted)]
+
+
+def test_objects_wait_for_a_bounded_number_of_others(folder):
+    """However late objects may be, no more than the limit wait, and one is passed on for each that comes."""
+    path = folder / "many.csv"
+    path.write_text("id,ts,x,y,text\n" + "".join(f"{i},{i},0,0,a\n" for i in range(50)))
+    order = ObjectOrder(10**9, most=7)
+    chunks = read_objects(
+        path, space=SPACE, encoder=Encoder(), chunk_rows=1, order=order, form=ObjectForm(lateness_ms=10**9)
+    )
+    waiting = [(order.waiting, len(one.batch)) for one in chunks]
+    assert [held for held, _ in waiting[:50]] == [1, 2, 3, 4, 5, 6, 7] + [7] * 43
+    assert [passed for _, passed in waiting[7:50]] == [1] * 43
 
 
 def test_injections_do_to_a_record_what_they_do_without_the_rejects(folder):

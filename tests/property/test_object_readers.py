@@ -19,6 +19,7 @@ from streams.batches import tuple_rows
 from streams.files import json_blocks
 from streams.files.file_blocks import ReadLimits, read_records
 from streams.files.object_files import SHARE_RUN, ObjectChunk, read_objects
+from streams.files.object_order import ObjectOrder
 from streams.files.record_kernels import copy_fields, cut_fields
 from streams.geometry import Rect
 from streams.tokens import tokenise
@@ -205,7 +206,7 @@ def test_objects_do_not_depend_on_how_they_are_cut(folder, content, chunk_rows, 
         first += len(before[-1].batch)
         if len(before[-1].batch):
             watermark = int(before[-1].batch.ts[-1])
-    again = read(path, chunk_rows=chunk_rows, skip=records, first=first, watermark=watermark)
+    again = read(path, chunk_rows=chunk_rows, skip=records, first=first, order=ObjectOrder(watermark=watermark))
     assert rows(before + again) == rows(whole)
 
 
@@ -244,6 +245,7 @@ def join(chunks):
         type(chunks[0].batch).concat([chunk.batch for chunk in chunks]),
         type(chunks[0].rejects).concat([chunk.rejects for chunk in chunks]),
         sum(chunk.records for chunk in chunks),
+        sum(chunk.refused for chunk in chunks),
         np.concatenate([chunk.mine for chunk in chunks]),
         np.concatenate([chunk.record for chunk in chunks]),
     )

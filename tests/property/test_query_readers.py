@@ -27,6 +27,8 @@ words = st.lists(st.sampled_from(["sushi", "Ramen", "RAMEN", "ß", "a b"]), max_
 durations = st.integers(1, 6)
 rects = st.tuples(small, small, st.floats(0, 5), st.floats(0, 5)).map(lambda r: [r[0], r[1], r[0] + r[2], r[1] + r[3]])
 circles = st.tuples(small, small, st.floats(0, 5)).map(list)
+rects = rects.filter(lambda r: max(r[:2]) <= 10 and min(r[2:]) >= -10)
+circles = circles.filter(lambda c: max(map(abs, c[:2])) <= 10 + c[2])
 regions = st.one_of(rects.map(lambda r: {"rect": r}), circles.map(lambda c: {"circle": c}))
 places = st.lists(st.floats(-10, 10), min_size=2, max_size=2)
 matches = st.sampled_from(["all", "any"])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.errors import InputError
-from streams.files import file_blocks
+from streams.files import file_bytes
 from streams.files.file_blocks import ReadLimits, as_paths, file_kind, read_records
 
 
@@ -36,7 +36,7 @@ def naive_lines(content, limit):
 def test_lines_are_those_of_the_file(path, content, piece, rows, limit):
     """However a file is read, its lines, their numbers and their lengths are the same; none too long is held."""
     path.write_bytes(content)
-    with mock.patch.object(file_blocks, "READ_BYTES", piece):
+    with mock.patch.object(file_bytes, "READ_BYTES", piece):
         blocks = list(read_records(str(path), None, quoted=False, rows=rows, limits=ReadLimits(line_bytes=limit)))
     found = [
         (int(block.line[row]), None if block.too_long[row] else block.record(row), int(block.size[row]))
@@ -58,7 +58,7 @@ def test_csv_records_do_not_depend_on_the_pieces(path, content, piece, rows, lim
     path.write_bytes(content)
 
     def read(piece, rows):
-        with mock.patch.object(file_blocks, "READ_BYTES", piece):
+        with mock.patch.object(file_bytes, "READ_BYTES", piece):
             blocks = list(read_records(str(path), None, quoted=True, rows=rows, limits=ReadLimits(line_bytes=limit)))
         cut = [(b.line[r], b.record(r), b.too_long[r], b.size[r]) for b in blocks for r in range(len(b))]
         return cut, bool(blocks) and blocks[-1].unclosed
@@ -115,7 +115,7 @@ def test_unreadable_files_raise(tmp_path):
     path = tmp_path / "o.jsonl"
     path.write_text("{}\n")
     with (
-        mock.patch.object(file_blocks.pa, "input_stream", side_effect=OSError("Input/output error")),
+        mock.patch.object(file_bytes.pa, "input_stream", side_effect=OSError("Input/output error")),
         pytest.raises(InputError, match=r"o.jsonl cannot be read to its end: Input/output error"),
     ):
         list(read_records(str(path), None, quoted=False, rows=9))

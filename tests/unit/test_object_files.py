@@ -13,7 +13,9 @@ import pytest
 from streams.batches import OP_DELETE, OP_UPSERT, ObjectBatch
 from streams.errors import DeclarationError, InputError
 from streams.files.file_blocks import ReadLimits
+from streams.files.file_bytes import PLAIN_BYTES
 from streams.files.object_files import read_objects
+from streams.files.object_order import ObjectOrder
 from streams.geometry import Rect
 from streams.vocabulary import Encoder, Vocabulary, unseen_id
 
@@ -132,7 +134,7 @@ def test_json_line_that_is_not_utf8_is_rejected(tmp_path):
     """Bytes that are no text are rejected with the first of them."""
     path = tmp_path / "o.jsonl"
     path.write_bytes(json.dumps(GOOD).encode() + b'\n{"id":"\xff"}\n')
-    assert rejects(read(path)) == [(2, "not UTF-8: byte 0xff at place 8 of the line")]
+    assert rejects(read(path)) == [(2, f"byte 8 of the line is {PLAIN_BYTES.unreadable}")]
 
 
 def test_keyword_limit_counts_distinct_keywords(tmp_path):
@@ -147,12 +149,15 @@ def test_late_objects_are_rejected_against_accepted_ones(tmp_path):
     records = [GOOD | {"ts": ts, "x": 99 if n == 1 else 1} for n, ts in enumerate(times)]
     chunks = read(lines(tmp_path / "o.jsonl", *records), chunk_rows=2)
     assert [int(ts) for chunk in chunks for ts in chunk.batch.ts] == [5, 7, 9, 10]
-    assert rejects(chunks)[1] == (5, "ts 8 is older than 9, which came before; expected non-decreasing ts")
+    assert rejects(chunks)[1] == (
+        5,
+        "ts 8 is older than 9, which came before; expected non-decreasing ts, or lateness_ms",
+    )
 
 
 def test_watermark_of_before_counts(tmp_path):
     """A restored reader rejects what is older than the watermark that it was given."""
-    chunks = read(lines(tmp_path / "o.jsonl", GOOD | {"ts": 5}, GOOD | {"ts": 6}), watermark=6)
+    chunks = read(lines(tmp_path / "o.jsonl", GOOD | {"ts": 5}, GOOD | {"ts": 6}), order=ObjectOrder(watermark=6))
     assert whole_batch(chunks).ts.tolist() == [6]
     assert rejects(chunks)[0][0] == 1
 
@@ -244,12 +249,21 @@ def test_csv_rejects_say_why(tmp_path, row, reason):
     assert whole_batch(chunks).x.tolist() == [1.0, 1.0]
 
 
+def test_csv_keywords_that_are_a_json_array_are_rejected(tmp_path):
+    """In CSV keywords are words with spaces between; an array in brackets would be words that nobody asks for."""
+    path = tmp_path / "o.csv"
+    path.write_text('id,ts,x,y,keywords\n1,0,1,1,"[""fire"", ""smoke""]"\n2,0,1,1,fire [x] smoke\n')
+    [(line, reason)] = rejects(read(path))
+    assert line == 2
+    assert reason.endswith("expected words separated by spaces, not a JSON array")
+
+
 def test_csv_record_that_is_not_utf8_is_rejected(tmp_path):
     """A record with bytes that are no text is rejected, and only that one."""
     path = tmp_path / "o.csv"
     path.write_bytes(CSV.encode() + "1,0,1,1,é\n".encode() + b"2,0,1,1,\xe9\n")
     chunks = read(path)
-    assert rejects(chunks) == [(3, "not UTF-8")]
+    assert rejects(chunks) == [(3, PLAIN_BYTES.unreadable)]
     assert whole_batch(chunks).ids.to_list() == [1]
 
 

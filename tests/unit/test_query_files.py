@@ -182,7 +182,7 @@ def test_query_rejects_say_why(tmp_path, record, reason):
     "record",
     [
         RANGE | {"region": {"rect": [0.5, 0.5, 0.5, 0.5]}},
-        RANGE | {"region": {"circle": [5, 5, 0]}},
+        RANGE | {"region": {"circle": [1, 1, 0]}},
         RANGE | {"region": {"rect": [-5, -5, 5, 5]}},
         RANGE | {"keywords": [], "match": "any", "ttl": None},
         RANGE | {"continuous": False},
@@ -246,9 +246,81 @@ def test_a_rejected_query_changes_nothing(tmp_path):
 def test_a_circle_on_the_globe_needs_a_place_there(tmp_path):
     """With the haversine metric the centre of a circle must be a longitude and a latitude."""
     record = RANGE | {"region": {"circle": [200, 0, 1000]}}
-    assert rejects(read(tmp_path, record)) == []
-    [(_, reason)] = rejects(read(tmp_path, record, metric="haversine"))
+    space = Rect(0, 0, 1000, 1000)
+    assert rejects(read(tmp_path, record, space=space)) == []
+    [(_, reason)] = rejects(read(tmp_path, record, space=space, metric="haversine"))
     assert reason == "circle is [200, 0, 1000], whose centre is no longitude and latitude"
+
+
+@pytest.mark.parametrize(
+    ("region", "reason"),
+    [
+        (
+            {"rect": [40, -74, 41, -73]},
+            "rect [40, -74, 41, -73] lies outside the space [-80, 30, -70, 45]; it would not with",
+        ),
+        ({"rect": [0, 0, 1, 1]}, "rect [0, 0, 1, 1] lies outside the space [-80, 30, -70, 45]"),
+        (
+            {"circle": [40, -74, 2]},
+            "circle [40, -74, 2] lies outside the space [-80, 30, -70, 45]; it would not with x and y",
+        ),
+        ({"circle": [-74, 40, 5000]}, "circle has radius 5000.0, but the diagonal of the space is 18.0278 in units of"),
+    ],
+)
+def test_regions_that_hold_nothing_or_everything_are_rejected(tmp_path, region, reason):
+    """Longitude and latitude exchanged, another place, metres where degrees count: each is a reject that says what to do."""
+    space = Rect(-80, 30, -70, 45)
+    [(_, found)] = rejects(read(tmp_path, RANGE | {"region": region}, space=space))
+    assert found.startswith(reason)
+
+
+def test_regions_that_touch_the_space_are_valid(tmp_path):
+    """A border in common is enough, for rectangles and for circles with their centre outside."""
+    for region in ({"rect": [-1, -1, 0, 0]}, {"circle": [-0.5, 0.5, 0.5]}, {"circle": [-1, -1, 1.4142]}):
+        assert rejects(read(tmp_path, RANGE | {"region": region})) == []
+    metres = RANGE | {"region": {"circle": [-1, 0.5, 112_000]}}
+    assert rejects(read(tmp_path, metres, metric="haversine")) == []
+    [(_, found)] = rejects(read(tmp_path, metres | {"region": {"circle": [-2, 0.5, 112_000]}}, metric="haversine"))
+    assert "lies outside the space" in found
+
+
+@pytest.mark.parametrize(
+    ("given", "match", "expected"),
+    [
+        (["fire!"], "all", ["fire"]),
+        (["naïve café", "NAÏVE"], "all", ["café", "naïve"]),
+        (["Ｆｉｒｅ", "Straße"], "any", ["fire", "strasse"]),
+        (["smoke", "fire"], "any", ["fire", "smoke"]),
+    ],
+)
+def test_keywords_over_texts_are_cut_as_texts_are(tmp_path, given, match, expected):
+    """What a text of the keywords would have as keywords is what the query asks for; taken whole, they are other words."""
+    [chunk] = read(tmp_path, RANGE | {"keywords": given, "match": match}, tokenise=True)
+    assert sorted(chunk.batch.kw.tolist()) == sorted(Encoder().words(expected).tolist())
+    [whole] = read(tmp_path, RANGE | {"keywords": given, "match": match})
+    assert len(whole.batch.kw) == len({word.casefold() for word in given})
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (
+            {"keywords": ["fire", "the"]},
+            'keywords[1] is "the", which no text has: single characters and stop words',
+        ),
+        ({"keywords": ["!"]}, 'keywords[0] is "!", which no text has: single characters and stop words'),
+        (
+            {"keywords": ["new york"], "match": "any"},
+            'keywords[0] is "new york", which is 2 words of a text, expected one',
+        ),
+        ({"none": ["new york"]}, 'none[0] is "new york", which is 2 words of a text, expected one'),
+    ],
+)
+def test_keywords_that_no_text_can_have_are_rejected(tmp_path, record, reason):
+    """A keyword that can never match, or that means several where any counts, is a reject; of given keywords it is one."""
+    [(_, found)] = rejects(read(tmp_path, RANGE | record, tokenise=True))
+    assert found.startswith(reason)
+    assert rejects(read(tmp_path, RANGE | record)) == []
 
 
 def test_queries_nobody_answers_are_rejected(tmp_path):

@@ -38,7 +38,11 @@ def identity_of(topology: Topology) -> dict[str, Any]:
 
 def _component(component: Component) -> dict[str, Any]:
     plain = {f.name: to_plain(getattr(component, f.name)) for f in dataclasses.fields(component)}
-    return {key: plain[key] for key in ("operator", "inputs", "tick", "streams", "options")}
+    options = dict(plain["options"])
+    options.pop("tokenise", None)  # it was found in the input
+    if (pipe := options.pop("piped", None)) is not None:
+        options["path"] = pipe  # where it was copied to says nothing of what is in it
+    return {**{key: plain[key] for key in ("operator", "inputs", "tick", "streams")}, "options": options}
 
 
 def parallelism_of(topology: Topology) -> dict[str, int]:

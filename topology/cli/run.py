@@ -13,7 +13,8 @@ from rich.console import Console
 
 from streams.comparison import explain
 from streams.errors import DeclarationError, InputError
-from streams.files.prepared import is_prepared
+from streams.files.file_blocks import Format
+from streams.files.input_paths import path_problem
 from topology.amendments import with_columns, with_injections, with_listener, with_rejects, with_results, with_source
 from topology.checkpoints.store import open_store
 from topology.cli.logs import configure_logs, say_compiling
@@ -24,6 +25,7 @@ from topology.cli.summary_table import print_summary, print_warnings
 from topology.declaration import Topology
 from topology.hotspots import hotspots_of
 from topology.input_files import odd_times
+from topology.piped_input import piped_input
 from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
 from topology.validation import validate as validate_topology
@@ -98,9 +100,9 @@ def _load(
     if address is not None:
         settings.append(f"topology.address={json.dumps(address)}")
     for name, path in (("--objects", objects), ("--queries", queries)):
-        if path is not None and not path.is_file() and not (path is objects and is_prepared(path)):
-            found = "is a folder, but no prepared data set; give a file" if path.is_dir() else "no such file"
-            raise InputError(f"{name} {path}: {found}")
+        formats: tuple[Format, ...] = ("jsonl",) if path is queries else ("jsonl", "csv", "parquet")
+        if path is not None and (problem := path_problem(path, formats, path is objects)) is not None:
+            raise InputError(f"{name} {problem}")
     loaded = load_topology(topology, settings, check=objects is None and queries is None and columns is None)
     if objects is not None:
         loaded = with_source(loaded, "leads", objects)
@@ -203,28 +205,30 @@ def run(
     """Run a topology to the end of its input, or until Ctrl-C, which drains and ends cleanly."""
     configure_logs(log_json, quiet=quiet)
     with naming_file(topology):
-        declared = _load(topology, overrides, runtime, address, objects, queries, columns, inject)
-        amended = _amend(declared, results, rejects, summary)
-    if show:
-        amended = with_listener(amended, "showcase", "sample", size=show)
-    _begin(amended)
-    with (
-        naming_file(topology),
-        stop_on_interrupt() as should_stop,
-        _watched(watch, watch_port, should_stop) as watcher,
-    ):
-        with progress_line(quiet) as progress:
-            outcome = run_topology(
-                amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume,
-                on_compile=say_compiling, watcher=watcher,
-            )  # fmt: skip
-        interrupted = should_stop()
+        loaded = _load(topology, overrides, runtime, address, objects, queries, columns, inject)
+    with piped_input(loaded) as declared:
+        with naming_file(topology):
+            amended = _amend(declared, results, rejects, summary)
+        if show:
+            amended = with_listener(amended, "showcase", "sample", size=show)
+        _begin(amended)
+        with (
+            naming_file(topology),
+            stop_on_interrupt() as should_stop,
+            _watched(watch, watch_port, should_stop) as watcher,
+        ):
+            with progress_line(quiet) as progress:
+                outcome = run_topology(
+                    amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume,
+                    on_compile=say_compiling, watcher=watcher,
+                )  # fmt: skip
+            interrupted = should_stop()
         console = Console(stderr=results == "-")
         if show:
             print_alerts(console, declared, outcome.collected)
         _finish(declared, outcome.summary, summary, console, quiet)
     if interrupted:
-        _say_how_to_go_on(console, declared, outcome.summary["objects"])
+        _say_how_to_go_on(console, loaded, outcome.summary["objects"])
         raise typer.Exit(INTERRUPTED)
 
 
@@ -255,16 +259,19 @@ def verify(
     """Run, then compare every result with the brute-force oracle; exit 1 where there is a difference."""
     configure_logs(log_json, quiet=quiet)
     with naming_file(topology):
-        declared = _load(topology, overrides, runtime, address, objects, queries, columns, inject)
-        amended = _amend(declared, results, rejects, summary)
-    if results is None and any(c.options.get("path") == "-" for c in amended.components):
-        raise DeclarationError("verify prints its findings on standard output; give --results a file")
-    _begin(amended)
-    with naming_file(topology), stop_on_interrupt() as should_stop, progress_line(quiet) as progress:
-        outcome, comparison = verified_run(
-            amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, on_compile=say_compiling
-        )
-        interrupted = should_stop()
+        loaded = _load(topology, overrides, runtime, address, objects, queries, columns, inject)
+        _check_ends(loaded)
+    with piped_input(loaded, whole=True) as declared:
+        with naming_file(topology):
+            amended = _amend(declared, results, rejects, summary)
+        if results is None and any(c.options.get("path") == "-" for c in amended.components if c.kind == "bolt"):
+            raise DeclarationError("verify prints its findings on standard output; give --results a file")
+        _begin(amended)
+        with naming_file(topology), stop_on_interrupt() as should_stop, progress_line(quiet) as progress:
+            outcome, comparison = verified_run(
+                amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, on_compile=say_compiling
+            )
+            interrupted = should_stop()
     console = Console(stderr=results == "-", highlight=False, soft_wrap=True)
     _finish(declared, outcome.summary, summary, console, quiet)
     if interrupted:
@@ -274,3 +281,12 @@ def verify(
         console.print("warning: verify compared no results at all", style="bold yellow")
     if not comparison.ok:
         raise typer.Exit(1)
+
+
+def _check_ends(topology: Topology) -> None:
+    for component in topology.components:
+        if component.kind == "spout" and component.options.get("follow"):
+            raise DeclarationError(
+                "verify reads the input to its end, which a followed file does not have; set it to false",
+                ("spout", component.name, "follow"),
+            )

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from streams.batches import DETECTS, TYPE_RANGE, TYPE_TERMS, AnswerBatch, Batch, EventBatch, MatchBatch
+from streams.batches import DETECTS, TYPE_KNN, TYPE_RANGE, TYPE_TERMS, AnswerBatch, Batch, EventBatch, MatchBatch
 from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.validation import make_operator
@@ -45,9 +45,10 @@ def print_alerts(console: Console, topology: Topology, sample: Iterable[Batch]) 
     texts = _texts(_paths(topology, "leads"), things)
     asked = _questions(_paths(topology, "follows"), {str(one.query) for one in told})
     console.print("Some of the results" if told else "There are no results to show", style="bold")
+    unit = " m" if topology.settings.metric == "haversine" else ""
     for one in told:
         when = datetime.fromtimestamp(one.ts / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-        first, *others = _items(one, {} if one.type == TYPE_TERMS else texts)
+        first, *others = _items(one, {} if one.type == TYPE_TERMS else texts, unit)
         asks = f"{'':20}for {one.query}: {_question(asked.get(str(one.query)))}"
         for line in (f"  {when}  {first}", *(f"{'':20}{other}" for other in others)):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -72,9 +73,9 @@ def _told(batch: Batch) -> Iterator[_Told]:
             yield _Told(int(batch.ts[row]), query, type_, items[part], shown)
 
 
-def _items(one: _Told, texts: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each of the first items, and one for the rest."""
-    figures = [_figure(one.type, value) for value in one.values[:MOST_ITEMS]]
+def _items(one: _Told, texts: Mapping[str, str], unit: str = "") -> Iterator[str]:
+    """Yield a line for each of the first items, and one for the rest; distances have a unit."""
+    figures = [_figure(one.type, value, unit) for value in one.values[:MOST_ITEMS]]
     for item, figure in zip(one.items, figures, strict=False):
         text = f"{item}: {one.detect}" if one.detect else texts.get(str(item), item)
         yield f"{figure:>{max(map(len, figures))}}{text}"
@@ -84,11 +85,13 @@ def _items(one: _Told, texts: Mapping[str, str]) -> Iterator[str]:
         yield f"and {len(one.items) - MOST_ITEMS:,} more"
 
 
-def _figure(type_: int, value: float | None) -> str:
+def _figure(type_: int, value: float | None, unit: str = "") -> str:
     """Return a distance, a score or a count, and the space behind it; nothing where an item has none."""
     if value is None:
         return ""
-    return f"{value:,.0f}  " if type_ == TYPE_TERMS else f"{value:,.3f}  "
+    if type_ == TYPE_TERMS:
+        return f"{value:,.0f}  "
+    return f"{value:,.3f}{unit if type_ == TYPE_KNN else ''}  "
 
 
 def _paths(topology: Topology, pace: str) -> list[Path]:
