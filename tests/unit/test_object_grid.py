@@ -7,7 +7,7 @@ import pytest
 from dynamic_model import DrawnChanges, PlainObjects, objects_batch
 from topk_model import topk_batch, vocabulary
 
-from operators.indexes.dynamic.cost_model import Workload, best_side, expected_costs
+from operators.indexes.dynamic.cost_model import AS_PRINTED, Workload, best_side, expected_costs
 from operators.indexes.dynamic.dynamic_lists import dynamic_topk
 from operators.indexes.dynamic.object_grid import ObjectGrid
 from operators.indexes.dynamic.object_grid_kernels import HAVE, KEY, LEAST, MOST
@@ -64,8 +64,11 @@ def test_cost_model_trades_recreation_for_checks():
     assert coarse.check > fine.check
     assert coarse.recreate < fine.recreate
     assert coarse.trim < fine.trim
-    assert best_side(load) in (15, 16)
-    assert best_side(Workload(objects=500_000, k=100)) == 13
+    assert coarse.scan > fine.scan
+    assert best_side(load, AS_PRINTED) in (15, 16)
+    assert best_side(Workload(objects=500_000, k=100), AS_PRINTED) == 13
+    assert best_side(Workload(objects=10_000, k=100), AS_PRINTED) < 10
+    assert 64 <= best_side(Workload(objects=10_000, k=100)) <= 144  # 96 was measured
     assert best_side(Workload(objects=0, k=1)) >= 1
 
 
