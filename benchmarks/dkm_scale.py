@@ -19,12 +19,11 @@ import numpy as np
 
 from benchmarks.dkm_stream import DkmStream
 from benchmarks.dkm_topology import ALGORITHMS, SAMPLE, plan_of_start, planned_topology
-from benchmarks.process_family import processor_s, together_gb
 from benchmarks.report import Goal, Options, Report
+from benchmarks.watched_epochs import EpochWatch
 from partitioners.plans.plan import save
 from streams.errors import RunError
 from topology import run as run_topology
-from topology.run import Progress
 
 __all__ = ["run"]
 
@@ -138,12 +137,9 @@ def _measured(stream: DkmStream, folder: Path) -> _Scale:
     plan, plan_s = _planned(stream, folder)
     # A merger in each process: the lists of all subscriptions, behind O_init, are more than one message may have.
     topology = planned_topology(OURS, stream, plan, WORKERS, mergers=WORKERS, max_pending=1, ray={"workers": WORKERS})
-    watch = _Watch(stream)
+    watch = EpochWatch(stream.begin + COLD - 1, stream.begin + stream.stamps - 1)
     run_topology(topology, runtime="ray", on_progress=watch)
-    took = np.diff(np.array(watch.complete[stream.begin + COLD - 1 : stream.begin + stream.stamps])) * 1e3
-    results = np.diff(np.array(watch.results[stream.begin + COLD - 1 : stream.begin + stream.stamps]))
-    before, after = watch.processor_s
-    worked = np.array([after[process] - before[process] for process in after if process in before]) * 1e3 / len(took)
+    took, worked = watch.took_ms(), watch.worked_ms()
     return _Scale(
         update_ms=float(took.mean()),
         median_ms=float(np.median(took)),
@@ -153,25 +149,5 @@ def _measured(stream: DkmStream, folder: Path) -> _Scale:
         plan_s=plan_s,
         loading_s=watch.complete[stream.begin - 1] - watch.complete[0],
         memory_gb=max(watch.memory_gb),
-        changes=float(results.mean()),
+        changes=float(watch.changed().mean()),
     )
-
-
-class _Watch:
-    """When each epoch was complete, by the clock; what processes have and took, around the time-stamps that are measured."""
-
-    def __init__(self, stream: DkmStream) -> None:
-        self._first, self._last = stream.begin + COLD - 1, stream.begin + stream.stamps - 1
-        self.complete: list[float] = []
-        self.results: list[int] = []
-        self.memory_gb: list[float] = []
-        self.processor_s: list[dict[int, float]] = []
-
-    def __call__(self, progress: Progress) -> None:
-        """Note the time first: what looking takes is part of a time-stamp that is measured, or of none."""
-        epoch = len(self.complete)
-        self.complete.append(time.monotonic())
-        self.results.append(progress.results)
-        if epoch in (self._first, self._last):
-            self.memory_gb.append(together_gb())
-            self.processor_s.append(processor_s())

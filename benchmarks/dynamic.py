@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from benchmarks.dynamic_engine import OURS, Parts, Setting, measure
 from benchmarks.dynamic_paper import AQF_GPCL, COLUMNS, METHODS, Book, growth, paper_figures
-from benchmarks.dynamic_topology import DynamicStream, on_cores
+from benchmarks.dynamic_topology import DynamicStream, on_cores, on_ray
 from benchmarks.pictures import checked_folder, drawn
 from benchmarks.report import Goal, Options, Report
 
@@ -40,7 +40,16 @@ def run(options: Options) -> Report:
         book.figures[f"bytes_per_query_k{k}"] = one.bytes_per_query
         book.figures[f"first_lists_s_k{k}"] = one.first_lists_s
     alone, both = on_cores(DynamicStream(8 * few, 4 * few, k=20, epochs=10, seed=options.seed))
-    book.figures |= {"topology_one_core": alone, "topology_two_cores": both, "two_cores_over_one": both / alone}
+    book.figures |= {"topology_one_core": alone, "topology_two_cores": both, "tasks_two_cores_over_one": both / alone}
+    one_process, two = (
+        on_ray(DynamicStream(8 * few, 4 * few, k=20, epochs=40, seed=options.seed), processes) for processes in (1, 2)
+    )
+    book.figures |= {
+        "ray_one_core": one_process.by_clock,
+        "ray_two_cores": two.by_clock,
+        "two_cores_over_one": two.by_clock / one_process.by_clock,
+        "busier_two_cores_over_one": two.by_busier / one_process.by_busier,
+    }
     fifth = replace(_setting(some, options.seed), updates=EPOCH_NEXT_TO, epoch=EPOCH_NEXT_TO)
     paper = book.note("a fifth", AQF_GPCL, fifth)
     ours = book.note("a fifth", OURS, replace(fifth, updates=fifth.objects))
@@ -70,6 +79,7 @@ def run(options: Options) -> Report:
             "first lists of the paper's refillers are given, and not measured",
             f"conf/dynamic.toml, CPU time of its tasks without Ray, k = 20, {4 * few:,} queries: {alone:,.0f} updates/s on one "
             f"core, {both:,.0f} on two",
+            f"the same on Ray, by the clock: {one_process.by_clock:,.0f} updates/s in one process, {two.by_clock:,.0f} in two",
             *(f"drawn: {path}" for path in pictures),
         ),
     )

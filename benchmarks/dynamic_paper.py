@@ -121,10 +121,10 @@ def _varied(book: Book, title: str, settings: Sequence[tuple[float, Setting]]) -
 
 def _sides(book: Book, setting: Setting, quick: bool) -> None:
     """Figure 15b: cells to a side, next to what the cost model says."""
-    sides = (4, 8, 16, 32) if quick else (4, 6, 8, 10, 12, 16, 20, 24, 32, 48)
+    sides = (8, 16, 32, 64, 96, 128) if quick else (4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192)
     times = {}
     for n in sides:
-        parts = replace(AQF_GPCL, index_options={"n": n}, refill_options={"n": n})
+        parts = replace(AQF_GPCL, refill_options={"n": n})
         times[n] = book.note("Figure 15b: n", parts, setting, n).update_us
     model = book.note("the model's n", AQF_GPCL, setting).n
     best = min(times, key=lambda n: times[n])

@@ -1,13 +1,15 @@
-"""conf/dynamic.toml over the stream of `bench dynamic`, from memory, and what its tasks take on one and on two cores.
+"""conf/dynamic.toml over the stream of `bench dynamic`, from memory, on one and on two cores.
 
-It runs on the local runtime, in one thread, so that the processor time of each task can be told: one core takes that of all
-tasks, two take half of it, but no less than the busiest task. What Ray takes to carry records and lists is not in it.
+On the local runtime, in one thread, the processor time of each task can be told: one core takes that of all tasks, two take
+half of it, but no less than the busiest task. On Ray there are one or two processes, with an evaluator and a merger each, and
+what goes from one to the other goes over their sockets: what the clock says, and, where other work runs besides, the busier
+process.
 """
 
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,14 +18,16 @@ from benchmarks.dynamic_stream import SPACE, MovingObjects, standing_queries
 from benchmarks.observed import observed
 from benchmarks.sstd_topology import two_cores_ms
 from benchmarks.tornado_topology import CONF, over_spout
+from benchmarks.watched_epochs import EpochWatch
 from operators import Emitter, Epoch, Inputs, Spout, TaskContext
 from partitioners.builders.registry import build_plan
 from partitioners.costs.statistics import Statistics
 from partitioners.plans.plan import save
 from streams.batches import ObjectBatch, QueryBatch, batch_fields
 from topology import Topology, extended_topology
+from topology import run as run_topology
 
-__all__ = ["DynamicSpout", "DynamicStream", "dynamic_topology", "on_cores"]
+__all__ = ["DynamicSpout", "DynamicStream", "OnRay", "dynamic_topology", "on_cores", "on_ray"]
 
 #: Objects and queries that come in an epoch in the beginning.
 LOADED, REGISTERED = 50_000, 25_000
@@ -106,12 +110,30 @@ def on_cores(stream: DynamicStream) -> tuple[float, float]:
     return 1e3 * stream.updates / taken[0], 1e3 * stream.updates / taken[1]
 
 
-def dynamic_topology(stream: DynamicStream, evaluators: int, folder: Path) -> Topology:
+@dataclass(frozen=True, slots=True)
+class OnRay:
+    """Updates/s by the clock, and by the processor time of the busier process."""
+
+    by_clock: float
+    by_busier: float
+
+
+def on_ray(stream: DynamicStream, processes: int) -> OnRay:
+    """Run on Ray in so many processes, with an evaluator each."""
+    watch = EpochWatch(stream.begin + COLD - 1, stream.begin + stream.epochs - 1)
+    with tempfile.TemporaryDirectory() as folder:
+        topology = dynamic_topology(stream, processes, Path(folder), ray={"workers": processes})
+        run_topology(topology, runtime="ray", on_progress=watch)
+    return OnRay(1e3 * stream.updates / watch.took_ms().mean(), 1e3 * stream.updates / watch.worked_ms().max())
+
+
+def dynamic_topology(stream: DynamicStream, evaluators: int, folder: Path, **more: Any) -> Topology:
     """Declare the shipped topology over a stream; the plan, which gives queries homes by number, travels as a file."""
     path, seed = folder / f"plan-{evaluators}", stream.seed
     some = MovingObjects(SAMPLE, seed).first, standing_queries(SAMPLE, seed, k=stream.k)
     save(build_plan("hash", Statistics.of_batches(*some, SPACE), evaluators), path)
     settings = {
+        **more,
         "plan": path,
         "vocabulary": save_words(DskypeStream(seed=seed), folder),
         "space": list(SPACE.as_tuple()),

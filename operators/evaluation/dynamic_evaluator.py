@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from operators.evaluation.dynamic_core import DynamicCore
 from operators.evaluation.evaluator import Evaluator
 from operators.evaluation.object_states import check_states
+from operators.indexes.dynamic.cost_model import FINEST
 from operators.indexes.dynamic.dynamic_kinds import DynamicKinds
 from operators.indexes.dynamic.registry import FINDERS, PLANE_ONLY, REFILLERS
 from operators.operator import TaskContext
@@ -27,6 +28,7 @@ class DynamicEvaluator(Evaluator):
         index: how the topk queries that a new state concerns are found; one of `FINDERS`.
         refill: what is kept of each of these besides its list, and how it is filled; one of `REFILLERS`. Both are about scores:
             knn queries have a radius pyramid and buffers of their own, or brute force where that is chosen.
+        n: cells to a side of the grid that `gpcl`, `gcl` and `kmax` have; 0: what the paper's cost model says.
         transfer_queries: as for every evaluator.
     """
 
@@ -37,6 +39,7 @@ class DynamicEvaluator(Evaluator):
 
     index: str = "pyramid"
     refill: str = "buffers"
+    n: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,6 +49,14 @@ class DynamicEvaluator(Evaluator):
                 raise DeclarationError(
                     f"{option} = '{name}'{did_you_mean(name, known)}, expected one of: {', '.join(known)}", (option,)
                 )
+
+        if self.n and self.refill not in PLANE_ONLY:
+            raise DeclarationError(
+                f"n = {self.n}, but refill = '{self.refill}' has no grid of cells; leave n out, or use one of: "
+                f"{', '.join(name for name in REFILLERS if name in PLANE_ONLY)}", ("n",),
+            )  # fmt: skip
+        if not 0 <= self.n <= FINEST:
+            raise DeclarationError(f"n = {self.n}, expected 1 to {FINEST}, or 0 for what the cost model says", ("n",))
 
     def check(self, settings: Any, component: Any) -> Iterator[tuple[str, str]]:
         """Yield what keeps it from answering."""
@@ -62,6 +73,6 @@ class DynamicEvaluator(Evaluator):
     def make_core(self, context: TaskContext) -> DynamicCore:
         """Return an empty core."""
         check_states(context)
-        return DynamicCore(
-            DynamicKinds(self.index, self.refill, context.space, context.metric, context.word_statistics)
-        )
+        options = {"n": self.n} if self.n else {}
+        kinds = DynamicKinds(self.index, self.refill, context.space, context.metric, context.word_statistics, options)
+        return DynamicCore(kinds)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streams.errors import DeclarationError, InputError, brief, did_you_mean
 
-__all__ = ["PLAIN_BYTES", "READ_BYTES", "ByteForm", "check_readable", "encoding_hint", "read_bytes"]
+__all__ = ["BYTE_ORDER_MARK", "PLAIN_BYTES", "READ_BYTES", "ByteForm", "check_readable", "encoding_hint", "read_bytes"]
 
 #: How much of a file is read at a time; also about the size of a block.
 READ_BYTES = 8 << 20

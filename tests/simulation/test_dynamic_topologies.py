@@ -35,6 +35,17 @@ def test_dynamic_objects_are_exact_with_any_parts(index, refill):
         trial("conf/dynamic.toml", f"{index} {refill} {seed}", *parts).assert_exact()
 
 
+def test_n_of_a_topology_is_that_of_the_grid():
+    """The paper's refillers take it and stay exact; one without a grid, and a grid that is too fine, are refused."""
+    trial("conf/dynamic.toml", "n", "bolt.evaluator.refill=gpcl", "bolt.evaluator.n=3").assert_exact()
+    for refill, n, text in (
+        ("buffers", 3, "'buffers' has no grid of cells.*gpcl, gcl, kmax"),
+        ("gcl", 999, "1 to 256"),
+    ):
+        with pytest.raises(DeclarationError, match=text):
+            trial("conf/dynamic.toml", "n", f"bolt.evaluator.refill={refill}", f"bolt.evaluator.n={n}")
+
+
 def test_dynamic_objects_are_exact_while_queries_move():
     """Whoever takes a query has all states, and searches them anew; no list is lost or said twice."""
     moved = 0

@@ -7,7 +7,7 @@ import pytest
 from dynamic_model import DrawnChanges, PlainObjects, objects_batch
 from topk_model import topk_batch, vocabulary
 
-from operators.indexes.dynamic.cost_model import Workload, best_side, expected_costs
+from operators.indexes.dynamic.cost_model import AS_PRINTED, Workload, best_side, expected_costs
 from operators.indexes.dynamic.dynamic_lists import dynamic_topk
 from operators.indexes.dynamic.object_grid import ObjectGrid
 from operators.indexes.dynamic.object_grid_kernels import HAVE, KEY, LEAST, MOST
@@ -64,8 +64,12 @@ def test_cost_model_trades_recreation_for_checks():
     assert coarse.check > fine.check
     assert coarse.recreate < fine.recreate
     assert coarse.trim < fine.trim
-    assert best_side(load) in (15, 16)
-    assert best_side(Workload(objects=500_000, k=100)) == 13
+    assert coarse.scan > fine.scan
+    assert best_side(load, AS_PRINTED) in (15, 16)
+    assert best_side(Workload(objects=500_000, k=100), AS_PRINTED) == 13
+    assert best_side(Workload(objects=10_000, k=100), AS_PRINTED) < 10
+    for objects, k, measured in ((10_000, 100, 96), (10_000, 20, 96), (2_000, 100, 48)):
+        assert 1 / 1.5 < best_side(Workload(objects=objects, k=k, step=0.07)) / measured < 1.5
     assert best_side(Workload(objects=0, k=1)) >= 1
 
 

@@ -32,14 +32,18 @@ class DynamicKinds:
         space: where objects and queries are.
         metric: what distance means.
         vocabulary: the statistics that keywords are weighed by.
+        refill_options: of who keeps the lists of `topk` queries.
 
     Parts that are made for scores have no counterpart for `knn` queries: these have the default in their place.
     """
 
-    def __init__(self, index: str, refill: str, space: Rect, metric: Metric, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, index: str, refill: str, space: Rect, metric: Metric, vocabulary: Vocabulary,
+        refill_options: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.objects = ObjectTable(vocabulary)
         near = index if index in NEAREST_FINDERS else "pyramid", refill if refill in NEAREST_REFILLERS else "buffers"
-        self.topk = dynamic_topk(index, refill, space, metric, vocabulary, objects=self.objects)
+        self.topk = dynamic_topk(index, refill, space, metric, vocabulary, None, refill_options, self.objects)
         self.knn = dynamic_knn(*near, space, metric, vocabulary, objects=self.objects)
         self._kinds: tuple[DynamicLists, DynamicLists] = self.topk, self.knn
         self._taken = self._searched = 0

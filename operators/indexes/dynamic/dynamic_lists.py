@@ -54,10 +54,10 @@ class DynamicLists:
         slots = self.queries.slots(numbers)
         if not len(slots):
             return
+        self.refiller.open(slots, self.queries.k_of(slots))
         if not self._begun:
             self._begun = True
             self.refiller.arrive(self.objects.held())
-        self.refiller.open(slots, self.queries.k_of(slots))
 
     def close(self, numbers: Ints) -> None:
         """Forget the lists of queries that are open."""

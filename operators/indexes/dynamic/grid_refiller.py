@@ -18,7 +18,7 @@ from operators.indexes.dynamic import cell_list_kernels as kernels
 from operators.indexes.dynamic.cell_bounds import Asked, Plane
 from operators.indexes.dynamic.cell_list_kernels import Batch
 from operators.indexes.dynamic.cell_lists import CellLists, Scratch, batch_of
-from operators.indexes.dynamic.cost_model import FINEST, Workload, best_side
+from operators.indexes.dynamic.cost_model import FINEST, MEASURED, UnitCosts, Workload, best_side
 from operators.indexes.dynamic.dynamic_index import Floats, Slots
 from operators.indexes.dynamic.object_grid import ObjectGrid
 from operators.indexes.dynamic.object_rows import COUNT, X, Y
@@ -45,6 +45,7 @@ class GridRefiller:
         objects: the current states.
         queries: the rows of queries.
         n: cells to a side; 0 for what the cost model says.
+        units: the prices of the cost model.
         factor: room of a list as a multiple of k.
         cell_lists: of the queries, or none.
 
@@ -54,13 +55,14 @@ class GridRefiller:
     """
 
     def __init__(
-        self, objects: ObjectTable, queries: ScoredSubscriptions, n: int, factor: float, cell_lists: CellLists | None
-    ) -> None:
+        self, objects: ObjectTable, queries: ScoredSubscriptions, n: int, units: UnitCosts, factor: float,
+        cell_lists: CellLists | None,
+    ) -> None:  # fmt: skip
         if not 0 <= n <= FINEST:
             raise DeclarationError(
                 f"n = {n}, expected 1 to {FINEST} cells to a side, or 0 for as many as the model says"
             )
-        self._objects, self._queries, self._n, self._factor = objects, queries, n, factor
+        self._objects, self._queries, self._n, self._units, self._factor = objects, queries, n, units, factor
         self._cell_lists = cell_lists
         self._frame = frame_of(queries.table.space, "euclidean")
         self._grid = ObjectGrid(objects, self._frame, n or 1)
@@ -189,7 +191,7 @@ class GridRefiller:
             words = max(float(objects.parts[held, COUNT].mean()) if len(held) else 1.0, 1.0)
             step = float(self._moves[1] / self._moves[0]) / self._frame.scale if self._moves[0] else load.step
             load = Workload(load.objects, load.k, step, float(table.parts[open_slots, WORDS].mean()), words)
-        self._grid = ObjectGrid(objects, self._frame, best_side(load))
+        self._grid = ObjectGrid(objects, self._frame, best_side(load, self._units))
         self._grid.enter(held)
         if self._cell_lists is not None:
             self._cell_lists.clear()
@@ -292,18 +294,22 @@ class GridRefiller:
         return Plane(float(space.low[0]), float(space.low[1]), space.scale, self._grid.n, table.max_distance)
 
 
-def gpcl(objects: ObjectTable, queries: ScoredSubscriptions, *, n: int = 0) -> GridRefiller:
+def gpcl(
+    objects: ObjectTable, queries: ScoredSubscriptions, *, n: int = 0, units: UnitCosts = MEASURED
+) -> GridRefiller:
     """Make a refiller with partial cell lists (Section VI-B)."""
-    return GridRefiller(objects, queries, n, 1.0, CellLists(partial=True))
+    return GridRefiller(objects, queries, n, units, 1.0, CellLists(partial=True))
 
 
-def gcl(objects: ObjectTable, queries: ScoredSubscriptions, *, n: int = 0) -> GridRefiller:
+def gcl(objects: ObjectTable, queries: ScoredSubscriptions, *, n: int = 0, units: UnitCosts = MEASURED) -> GridRefiller:
     """Make a refiller with lists of all cells (Section VI-A)."""
-    return GridRefiller(objects, queries, n, 1.0, CellLists(partial=False))
+    return GridRefiller(objects, queries, n, units, 1.0, CellLists(partial=False))
 
 
-def kmax(objects: ObjectTable, queries: ScoredSubscriptions, *, n: int = 0, factor: float = 3.0) -> GridRefiller:
+def kmax(
+    objects: ObjectTable, queries: ScoredSubscriptions, *, n: int = 0, units: UnitCosts = MEASURED, factor: float = 3.0
+) -> GridRefiller:
     """Make a refiller with buffers of k to kmax objects, `factor` times k (3, as Section VIII found best)."""
     if not factor >= 1:
         raise DeclarationError(f"factor = {factor}, expected at least 1")
-    return GridRefiller(objects, queries, n, factor, None)
+    return GridRefiller(objects, queries, n, units, factor, None)
