@@ -87,7 +87,7 @@ class NamedHits:
             row, done, used = _write_lines(
                 row, done, off, place, len(self.tables[0].ids), *first, *second, *tails, _QUERY, line, names, out
             )
-            yield memoryview(out)[:used]
+            yield out[:used].data
 
     def parts(self, rows: int) -> Iterator[tuple[Any, Ints, Codes]]:
         """Yield identifiers of queries as Arrow strings, times and rows of objects in `hits`, of so many matches at a time."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import knn_index
+from benchmarks import knn_index, knn_workloads
 from benchmarks.report import Options
 from benchmarks.synthetic_stream import drawn_subscriptions, synthetic_objects
 from operators.indexes.knn.registry import KNN_INDEXES
@@ -14,7 +14,7 @@ from operators.indexes.knn.standing_knn import StandingKnn
 from streams.batches import TYPE_KNN
 from streams.errors import InputError, RunError
 
-TINY = knn_index._Sizes(subscriptions=300, seen=400, objects=250, turns=2, seconds=0.01)
+TINY = knn_index.Sizes(subscriptions=300, seen=400, objects=250, turns=2, seconds=0.01)
 EARTHQUAKES = Path(__file__).parents[2] / "examples" / "data" / "earthquakes_week.csv.gz"
 
 
@@ -98,3 +98,15 @@ def test_subscriptions_are_drawn_as_said():
     for row in range(0, 2000, 97):
         mine = drawn.kw[drawn.kw_off[row] : drawn.kw_off[row + 1]]
         assert np.isin(mine, objects.kw[objects.kw_off[row] : objects.kw_off[row + 1]]).all()
+
+
+def test_every_workload_is_measured(monkeypatch):
+    """Each sort of question has a row and its ratios, on data that are made and on those of a file."""
+    monkeypatch.setattr(knn_workloads, "QUICK", TINY)
+    for data in (None, EARTHQUAKES):
+        report = knn_index.run(Options(quick=True, workloads=True, data=data))
+        assert [row[0] for row in report.rows] == list(knn_workloads.QUESTIONS)
+        assert all(value > 0 for value in report.figures.values())
+        assert report.figures["least_over_best"] == min(
+            value for key, value in report.figures.items() if key.endswith("_over_best") and key != "least_over_best"
+        )
