@@ -5,7 +5,7 @@ A benchmark is a module with ``run(options) -> Report``; `BENCHMARKS` lists them
 
 from benchmarks.report import Goal, Options, Report
 
-__all__ = ["BENCHMARKS", "TAKE_DATA", "Goal", "Options", "Report"]
+__all__ = ["BENCHMARKS", "HAVE_WORKLOADS", "TAKE_DATA", "Goal", "Options", "Report"]
 
 #: Name on the command line -> (module, one line for the list).
 BENCHMARKS: dict[str, tuple[str, str]] = {
@@ -85,3 +85,6 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
 
 #: Those that read a file of the user's (``--data``) instead of data that they make.
 TAKE_DATA = frozenset({"delivery", "ingest", "knn-index", "pipeline", "range-index", "range-workloads"})
+
+#: Those that have a list of workloads besides (``--workloads``).
+HAVE_WORKLOADS = frozenset({"knn-index", "object-index"})

@@ -28,9 +28,9 @@ from operators.indexes.knn.standing_knn import StandingKnn
 from streams.batches import ObjectBatch, QueryBatch
 from streams.columns import Ids
 from streams.errors import InputError, RunError
-from streams.geometry import Rect
+from streams.geometry import Metric, Rect
 
-__all__ = ["run"]
+__all__ = ["Measured", "Sizes", "Subscribed", "measure_all", "run"]
 
 BATCH = 1000
 NAMES = ("pyramid", "grid-inverted", "inverted", "sea-cnn", "subsets")
@@ -43,7 +43,7 @@ DRAWN, GROWN = 1_000, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Sizes:
+class Sizes:
     """Subscriptions, objects seen before, objects to measure with, turns, and seconds of a turn."""
 
     subscriptions: int
@@ -53,18 +53,30 @@ class _Sizes:
     seconds: float
 
 
-FULL = _Sizes(subscriptions=1_000_000, seen=1_000_000, objects=300_000, turns=5, seconds=1.0)
-QUICK = _Sizes(subscriptions=100_000, seen=100_000, objects=60_000, turns=3, seconds=0.5)
+FULL = Sizes(subscriptions=1_000_000, seen=1_000_000, objects=300_000, turns=5, seconds=1.0)
+QUICK = Sizes(subscriptions=100_000, seen=100_000, objects=60_000, turns=3, seconds=0.5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Workload:
+class Subscribed:
     """Subscriptions, the objects that they have seen, and those to measure with."""
 
     subscriptions: QueryBatch
     seen: list[ObjectBatch]
     later: list[ObjectBatch]
     space: Rect
+    metric: Metric = "euclidean"
+
+    @classmethod
+    def of(
+        cls, subscriptions: QueryBatch, objects: ObjectBatch, seen: int, space: Rect, metric: Metric = "euclidean"
+    ) -> "Subscribed":
+        """Divide objects into those that are seen before and those to measure with."""
+
+        def batches(start: int, stop: int) -> list[ObjectBatch]:
+            return [objects.slice(at, min(at + BATCH, stop)) for at in range(start, stop, BATCH)]
+
+        return cls(subscriptions, batches(0, seen), batches(seen, len(objects)), space, metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +92,15 @@ class Measured:
 
 
 def run(options: Options) -> Report:
-    """Measure all indexes, and how the pyramid grows."""
+    """Measure all indexes, and how the pyramid grows; or what they do with other workloads."""
+    if options.workloads:
+        from benchmarks.knn_workloads import workloads  # which needs what is here
+
+        return workloads(options)
     sizes = QUICK if options.quick else FULL
     sizes = replace(sizes, subscriptions=options.queries or sizes.subscriptions)
     work = _synthetic(sizes, options.seed) if options.data is None else _from_file(options.data, sizes, options.seed)
-    measured = _measure(work, sizes)
+    measured = measure_all(work, sizes)
     figures = _figures(measured)
     count = len(work.subscriptions)
     rows = [_row(f"{name}, {count:,}", one) for name, one in measured.items()]
@@ -117,16 +133,16 @@ def run(options: Options) -> Report:
 # --- what is measured -------------------------------------------------------------------------------------------------
 
 
-def _synthetic(sizes: _Sizes, seed: int) -> _Workload:
+def _synthetic(sizes: Sizes, seed: int) -> Subscribed:
     parts = []
     for start in range(0, sizes.subscriptions, BLOCK):
         count = min(BLOCK, sizes.subscriptions - start)
         parts.append(drawn_subscriptions(synthetic_objects(count, seed, DRAWN + start // BLOCK), count, seed, start))
     objects = synthetic_objects(sizes.seen + sizes.objects, seed)
-    return _divided(QueryBatch.concat(parts), objects, sizes.seen, Rect(0.0, 0.0, 1.0, 1.0))
+    return Subscribed.of(QueryBatch.concat(parts), objects, sizes.seen, Rect(0.0, 0.0, 1.0, 1.0))
 
 
-def _from_file(path: Path, sizes: _Sizes, seed: int) -> _Workload:
+def _from_file(path: Path, sizes: Sizes, seed: int) -> Subscribed:
     """Return subscriptions drawn from the rows of a file; the rows come in any order, a tenth of them is measured with."""
     rows, space = rows_of(path)
     if len(rows) < 10:
@@ -137,14 +153,7 @@ def _from_file(path: Path, sizes: _Sizes, seed: int) -> _Workload:
     shuffled = rows.take(np.random.default_rng(seed).permutation(len(rows)))
     seq = np.arange(len(rows))
     objects = replace(shuffled, seq=seq, ts=seq, ids=Ids("int", seq))
-    return _divided(subscriptions, objects, len(rows) - min(sizes.objects, len(rows) // 10), space)
-
-
-def _divided(subscriptions: QueryBatch, objects: ObjectBatch, seen: int, space: Rect) -> _Workload:
-    def batches(start: int, stop: int) -> list[ObjectBatch]:
-        return [objects.slice(at, min(at + BATCH, stop)) for at in range(start, stop, BATCH)]
-
-    return _Workload(subscriptions, batches(0, seen), batches(seen, len(objects)), space)
+    return Subscribed.of(subscriptions, objects, len(rows) - min(sizes.objects, len(rows) // 10), space)
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------
@@ -156,15 +165,15 @@ def _timed(action: Callable[[], object]) -> float:
     return time.thread_time() - start
 
 
-def _filled(name: str, work: _Workload) -> tuple[StandingKnn, float]:
+def _filled(name: str, work: Subscribed) -> tuple[StandingKnn, float]:
     """Return an index with all subscriptions and the seconds that took; a first call compiles on an index of its own."""
     few, some = work.subscriptions.slice(0, BATCH), work.later[0].slice(0, 20)
-    trial = make_knn_index(name, work.space)
+    trial = make_knn_index(name, work.space, work.metric)
     trial.insert(few)
     trial.take(some)
     trial.adopt(trial.results(few.number))
     trial.remove(few.number)
-    index = make_knn_index(name, work.space)
+    index = make_knn_index(name, work.space, work.metric)
     queries = work.subscriptions
     batches = [queries.slice(start, start + BATCH) for start in range(0, len(queries), BATCH)]
 
@@ -220,12 +229,13 @@ class _Turns:
         )
 
 
-def _measure(work: _Workload, sizes: _Sizes) -> dict[str, Measured]:
-    filled = {name: _filled(name, work) for name in NAMES}
+def measure_all(work: Subscribed, sizes: Sizes, names: Sequence[str] = NAMES) -> dict[str, Measured]:
+    """Measure indexes, of which the first is the pyramid, on the same subscriptions and objects."""
+    filled = {name: _filled(name, work) for name in names}
     pyramid = filled["pyramid"][0]
     for batch in work.seen:
         pyramid.take(batch)
-    for name in NAMES[1:]:
+    for name in names[1:]:
         _hand_over(pyramid, filled[name][0])
     runs = {name: _Turns(index, work.later) for name, (index, _) in filled.items()}
     for _ in range(sizes.turns):
@@ -244,7 +254,7 @@ def _agree(changes: dict[str, list[int]]) -> None:
                 raise RunError(f"batch {batch} changed {found} lists of '{name}', but {expected} of another index")
 
 
-def _grown(sizes: _Sizes, seed: int) -> tuple[float, Measured]:
+def _grown(sizes: Sizes, seed: int) -> tuple[float, Measured]:
     """Measure more subscriptions: seconds an object when they have seen as many objects as fewer have, and all with more."""
     work = _synthetic(replace(sizes, subscriptions=GROWTH * sizes.subscriptions), seed)
     index, insert_s = _filled("pyramid", work)
@@ -267,7 +277,7 @@ def _later(objects: ObjectBatch, seen: int) -> list[ObjectBatch]:
     return [objects.slice(at, min(at + BATCH, len(objects))) for at in range(0, len(objects), BATCH)]
 
 
-def _turned(index: StandingKnn, batches: Sequence[ObjectBatch], sizes: _Sizes) -> _Turns:
+def _turned(index: StandingKnn, batches: Sequence[ObjectBatch], sizes: Sizes) -> _Turns:
     turns = _Turns(index, batches)
     for _ in range(sizes.turns):
         turns.take(sizes.seconds, 1 / sizes.turns)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.object_workloads import workloads
 from benchmarks.report import Goal, Options, Report
 from benchmarks.synthetic_stream import synthetic_objects
 from operators.indexes.objects import ObjectIndex, Requests, make_object_index
@@ -81,7 +82,9 @@ class Measured:
 
 
 def run(options: Options) -> Report:
-    """Measure both indexes."""
+    """Measure both indexes; or what they do with other workloads."""
+    if options.workloads:
+        return workloads(options)
     sizes = QUICK if options.quick else FULL
     sizes = replace(sizes, objects=options.queries or sizes.objects)
     blocks: Iterable[ObjectBatch] | None = None

@@ -13,7 +13,10 @@ __all__ = ["Goal", "Options", "Report", "machine", "resident_gb"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says: a minute's version, the seed, the sizes a benchmark may take, a folder for pictures."""
+    """What the command line says: a minute's version, the seed, the sizes a benchmark may take, a folder for pictures.
+
+    `workloads` asks for the questions on which indexes break, in place of the usual one.
+    """
 
     quick: bool = False
     seed: int = 1
@@ -21,6 +24,7 @@ class Options:
     queries: int | None = None
     megabytes: int | None = None
     out: Path | None = None
+    workloads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from topology.amendments import without_streams
 from topology.conversion import to_plain
 from topology.references import reference_of
 
-__all__ = ["SPACE", "Setup", "over_spout", "plan_from_start", "tornado_topology"]
+__all__ = ["CONF", "SPACE", "Setup", "over_spout", "plan_from_start", "tornado_topology"]
 
 CONF = Path(__file__).parents[1] / "conf"
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)

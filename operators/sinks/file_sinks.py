@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.sinks.sink import NamingSink
-from streams.batches import RejectBatch
+from streams.batches import HitBatch, RejectBatch
 from streams.errors import RunError
 from streams.files.result_files import JsonlWriter, RejectsWriter, result_lines
 from streams.files.result_parquet import ParquetParts, ParquetWriter
@@ -28,8 +28,16 @@ def _folder_problem(path: Path) -> Iterator[tuple[str, str]]:
         yield "path", f"{path}: the folder {path.parent} does not exist"
 
 
+class WritingSink(NamingSink):
+    """As its base, for files: hits are not spelled out a match at a time."""
+
+    def take(self, batch: Any) -> None:
+        """Write the results of a batch."""
+        self.write(self._names.located(batch) if isinstance(batch, HitBatch) else self._names.named(batch))
+
+
 @dataclass
-class JsonlSink(NamingSink):
+class JsonlSink(WritingSink):
     """Writes results as JSON lines.
 
     Options:
@@ -86,7 +94,7 @@ class JsonlSink(NamingSink):
 
 
 @dataclass
-class ParquetSink(NamingSink):
+class ParquetSink(WritingSink):
     """Writes results as Parquet; in a run with checkpoints by parts, which the end of the run joins.
 
     Options:

@@ -24,6 +24,7 @@ from streams.batches import (
 )
 from streams.columns import Ints
 from streams.errors import RunError
+from streams.files.named_hits import NamedHits
 
 __all__ = ["KEPT_EPOCHS", "Names"]
 
@@ -92,14 +93,22 @@ class Names:
             return AnswerBatch(self._of(batch.number), batch.ts, batch.type, batch.off, batch.ids, batch.value)
         return batch
 
+    def located(self, batch: HitBatch) -> NamedHits:
+        """Return hits with the places of their queries' identifiers, for who writes them as they are."""
+        return NamedHits(batch, self._places(batch.number), self._ids.tables)
+
     def _of(self, numbers: Ints) -> Any:
-        held = self._ids.holds(numbers)
-        if not held.all():
-            raise RunError(
-                f"results of query number {numbers[~held][0]}, whose identifier no spout has sent; a spout of queries needs "
-                "a stream 'names' with number, id and end"
-            )
+        self._places(numbers)
         return self._ids.of(numbers)
+
+    def _places(self, numbers: Ints) -> Ints:
+        places = self._ids.places(numbers)
+        if len(places) and places.min() < 0:
+            raise RunError(
+                f"results of query number {numbers[places < 0][0]}, whose identifier no spout has sent; a spout of queries "
+                "needs a stream 'names' with number, id and end"
+            )
+        return places
 
     def snapshot(self) -> dict[str, Any]:
         """Return all names and ends."""

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.columns import Ids, Ints
+from streams.files.named_hits import IdTable
 from streams.kernel import kernel
 
 __all__ = ["QueryIds"]
@@ -42,26 +43,37 @@ class QueryIds:
 
     def holds(self, numbers: Ints) -> NDArray[np.bool_]:
         """Tell of each number whether it is held."""
+        return self.places(numbers) >= 0
+
+    @property
+    def tables(self) -> tuple[IdTable, IdTable]:
+        """The identifiers of both parts, by the places that `places` returns."""
+        large, recent = self._parts
+        return large.table, recent.table
+
+    def places(self, numbers: Ints) -> Ints:
+        """Return where the identifier of each query stands in `tables`, the second counted on from the first; -1 is unknown."""
         if self._dead and len(numbers) and int(numbers.min()) <= self._last_dead:
             self._purge()
-        held = np.zeros(len(numbers), np.bool_)
-        for part in self._parts:
-            if len(part.numbers):
-                place = np.minimum(part.places(numbers), len(part.numbers) - 1)
-                held |= part.numbers[place] == numbers
-        return held
+        large, recent = self._parts
+        places = large.exact(numbers)
+        if len(recent.numbers) and len(numbers) and int(numbers.max()) >= recent.numbers[0]:
+            also = recent.exact(numbers)
+            places = np.where(also >= 0, also + len(large.numbers), places)
+        return places
 
     def of(self, numbers: Ints) -> Ids:
         """Return the identifiers of these queries, which must be known."""
+        places = self.places(numbers)
         large, recent = self._parts
-        if not len(recent.numbers):
-            return large.ids.take(large.places(numbers))
-        place = recent.places(numbers)
-        in_recent = recent.numbers[np.minimum(place, len(recent.numbers) - 1)] == numbers
+        in_recent = places >= len(large.numbers)
+        if not in_recent.any():
+            return large.ids.take(places)
         if in_recent.all():
-            return recent.ids.take(place)
-        old = large.ids.take(large.places(numbers[~in_recent]))
-        found = Ids.concat([old, recent.ids.take(place[in_recent])])
+            return recent.ids.take(places - len(large.numbers))
+        found = Ids.concat(
+            [large.ids.take(places[~in_recent]), recent.ids.take(places[in_recent] - len(large.numbers))]
+        )
         back = np.empty(len(numbers), np.int64)
         back[np.concatenate([np.flatnonzero(~in_recent), np.flatnonzero(in_recent)])] = np.arange(len(numbers))
         return found.take(back)
@@ -96,13 +108,27 @@ class QueryIds:
 class _Part:
     """Ascending numbers, their ids, and where the numbers of each group (those with the same leading bits) begin."""
 
-    __slots__ = ("_groups", "_shift", "ids", "numbers")
+    __slots__ = ("_groups", "_shift", "numbers", "table")
 
     def __init__(self, numbers: Ints, ids: Ids) -> None:
         self.numbers = numbers
-        self.ids = ids
+        self.table = IdTable(ids)
         self._groups: Ints | None = None
         self._shift = 0
+
+    @property
+    def ids(self) -> Ids:
+        return self.table.ids
+
+    def exact(self, wanted: Ints) -> Ints:
+        """Return where each number is, or -1; numbers without a gap need no search."""
+        count = len(self.numbers)
+        if count and int(self.numbers[-1]) - int(self.numbers[0]) == count - 1:
+            return _counted(int(self.numbers[0]), count, wanted)
+        places = self.places(wanted)
+        if not count:
+            return np.full(len(wanted), -1, np.int64)
+        return np.where(self.numbers.take(np.minimum(places, count - 1)) == wanted, places, -1)
 
     def places(self, wanted: Ints) -> Ints:
         """Return where each number is, or would be."""
@@ -139,6 +165,14 @@ def _group_starts(numbers: Ints, shift: int, groups: int) -> Ints:
     for group in range(groups):
         starts[group + 1] += starts[group]
     return starts
+
+
+@kernel
+def _counted(first: int, count: int, wanted: Ints) -> Ints:
+    out = np.empty(len(wanted), np.int64)
+    for i in range(len(wanted)):
+        out[i] = wanted[i] - first if first <= wanted[i] < first + count else -1
+    return out
 
 
 @kernel

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from streams.columns import Ids
 
-__all__ = ["json_ids", "json_strings"]
+__all__ = ["json_ids", "json_strings", "plain_ids"]
 
 #: What JSON does not allow inside of quotes as it is.
 _ESCAPED = r'["\\\x00-\x1f]'
@@ -29,3 +29,10 @@ def json_ids(ids: Ids) -> Any:
     if ids.kind == "int":
         return pa.array(ids.values).cast(pa.string())
     return json_strings(ids.values) if ids.kind == "text" else ids.values
+
+
+def plain_ids(ids: Ids) -> Any:
+    """Return identifiers as an Arrow column of strings, integers as their digits."""
+    if ids.kind == "json":
+        return pa.array([str(name) for name in ids.to_list()], pa.string())
+    return ids.values if ids.kind == "text" else pa.array(ids.values).cast(pa.string())

@@ -63,7 +63,7 @@ class LineFile:
         self._file = open_at(self.path, position)
         self._member: Any = None
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         """Write bytes."""
         with writing(self.path):
             if self._compression is None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from streams.batches import AnswerBatch, EventBatch, MatchBatch, RejectBatch
 from streams.files.file_blocks import check_readable, file_kind, read_records
 from streams.files.line_files import LineFile
+from streams.files.named_hits import NamedHits
 from streams.files.result_lines import RESULT_SCHEMA, reject_lines, result_lines
 from streams.files.result_parquet import ParquetWriter
 
@@ -26,7 +27,7 @@ __all__ = [
     "result_lines",
 ]
 
-ResultBatch = MatchBatch | EventBatch | AnswerBatch
+ResultBatch = MatchBatch | EventBatch | AnswerBatch | NamedHits
 
 
 class ResultWriter(Protocol):
@@ -52,7 +53,11 @@ class JsonlWriter:
 
     def write(self, batch: ResultBatch) -> None:
         """Write a batch of results."""
-        self._file.append(result_lines(batch))
+        if isinstance(batch, NamedHits):
+            for lines in batch.lines():
+                self._file.append(lines)
+        else:
+            self._file.append(result_lines(batch))
 
     def position(self, *, durable: bool = False) -> int:
         """Return the length of the file, which is with the system, or on the disk if `durable`."""

@@ -1,7 +1,6 @@
 """Results and rejects as the lines of their files, and results as the rows of a Parquet table."""
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,11 +18,12 @@ from streams.batches import (
     MatchBatch,
     RejectBatch,
 )
-from streams.columns import Ids, Offsets
+from streams.columns import Offsets
 from streams.errors import RunError
-from streams.files.json_text import json_ids
+from streams.files.json_text import json_ids, plain_ids
+from streams.files.named_hits import NamedHits
 
-__all__ = ["RESULT_SCHEMA", "reject_lines", "result_lines", "result_table"]
+__all__ = ["RESULT_SCHEMA", "WRITTEN_SCHEMA", "reject_lines", "result_lines", "result_tables", "written_table"]
 
 #: How many rows are made into text at a time: Arrow counts the bytes of a column with 32 bits.
 _ROWS_AT_A_TIME = 1 << 20
@@ -46,9 +46,22 @@ RESULT_SCHEMA = pa.schema(
     }
 )
 
+#: The same as it is written: what repeats is a dictionary and numbers of it, as in the file. Queries hardly repeat in a stretch
+#: of results, where many match an object.
+WRITTEN_SCHEMA = pa.schema(
+    [
+        pa.field(field.name, pa.dictionary(pa.int32(), pa.string()))
+        if field.type == pa.string() and field.name != "query"
+        else field
+        for field in RESULT_SCHEMA
+    ]
+)
 
-def result_lines(batch: MatchBatch | EventBatch | AnswerBatch) -> bytes:
+
+def result_lines(batch: MatchBatch | EventBatch | AnswerBatch | NamedHits) -> bytes:
     """Return results as JSON lines: one for each match or event, or one for each answer."""
+    if isinstance(batch, NamedHits):
+        return b"".join(map(bytes, batch.lines()))
     if isinstance(batch, AnswerBatch):
         return _answer_lines(batch)
     if isinstance(batch, EventBatch):
@@ -91,31 +104,40 @@ def _lines(columns: Mapping[str, Any]) -> bytes:
     pieces: list[Any] = []
     for name, column in columns.items():
         pieces += [f'{"," if pieces else "{"}"{name}":', column]
-    lines = pc.binary_join_element_wise(*pieces, "}\n", "")
+    return _joined(*pieces, "}\n")
+
+
+def _joined(*pieces: Any) -> bytes:
+    """Return the texts of rows, each made of pieces, one after the other."""
+    lines = pc.binary_join_element_wise(*pieces, "")
     _, offsets, data = lines.buffers()
     first, last = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]]
     return bytes(memoryview(data)[first:last])
 
 
 def _answer_lines(batch: AnswerBatch) -> bytes:
+    if not len(batch):
+        return b""
     _check_finite(batch)
-    kinds = np.repeat(batch.type, np.diff(batch.off)).tolist()
-    items = zip(json_ids(batch.item).to_pylist(), batch.value.tolist(), kinds, strict=True)
-    listed = [_item(name, value, kind) for name, value, kind in items]
-    rows = zip(json_ids(batch.query).to_pylist(), batch.ts.tolist(), batch.type.tolist(), strict=True)
-    return "".join(
-        [
-            f'{{"query":{query},"ts":{ts},"{"terms" if kind == TYPE_TERMS else "objects"}":[{",".join(listed[a:b])}]}}\n'
-            for (query, ts, kind), (a, b) in zip(rows, pairwise(batch.off.tolist()), strict=True)
-        ]
-    ).encode()
+    terms = batch.type == TYPE_TERMS
+    lists = pa.ListArray.from_arrays(pa.array(batch.off), _items(batch))
+    field = pa.array([',"objects":[', ',"terms":[']).take(pa.array(terms.astype(np.int8)))
+    return _joined(
+        '{"query":', json_ids(batch.query), ',"ts":', _integers(batch.ts), field, pc.binary_join(lists, ","), "]}\n"
+    )
 
 
-def _item(name: str, value: float, kind: int) -> str:
-    """Return one item of an answer as JSON; a float is written as shortly as it can be read back."""
-    if kind == TYPE_RANGE:
-        return name
-    return f"[{name},{int(value)}]" if kind == TYPE_TERMS else f"[{name},{value!r}]"
+def _items(batch: AnswerBatch) -> Any:
+    """Return the items of answers as JSON texts; a float is written as shortly as it can be read back."""
+    kind = np.repeat(batch.type, np.diff(batch.off))
+    names, listed = json_ids(batch.item), kind != TYPE_RANGE
+    if not listed.any():
+        return names
+    values = pa.array(list(map(repr, batch.value.tolist())), pa.string())
+    if (counts := kind == TYPE_TERMS).any():
+        values = pc.if_else(pa.array(counts), _integers(batch.value.astype(np.int64)), values)
+    pairs = pc.binary_join_element_wise("[", names, ",", values, "]", "")
+    return pairs if listed.all() else pc.if_else(pa.array(listed), pairs, names)
 
 
 def _check_finite(batch: AnswerBatch) -> None:
@@ -128,24 +150,51 @@ def _check_finite(batch: AnswerBatch) -> None:
         )
 
 
-def result_table(batch: MatchBatch | EventBatch | AnswerBatch) -> pa.Table:
-    """Return results as rows of `RESULT_SCHEMA`; what a row does not have is null."""
-    rows = len(batch)
-    columns = {"query": _texts(batch.query), "ts": pa.array(batch.ts)}
+def result_tables(batch: MatchBatch | EventBatch | AnswerBatch | NamedHits) -> Iterator[pa.Table]:
+    """Yield results as rows of `WRITTEN_SCHEMA`; what a row does not have is null."""
+    if isinstance(batch, NamedHits):
+        code, objects = batch.hits.ids.codes()
+        codes, names = code.astype(np.int32), plain_ids(objects)
+        kind = pa.array([QUERY_TYPES[TYPE_RANGE]])
+        for query, ts, owner in batch.parts(_ROWS_AT_A_TIME):
+            yield _table(
+                {
+                    "query": query,
+                    "ts": pa.array(ts),
+                    "type": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(ts), np.int32)), kind),
+                    "object": pa.DictionaryArray.from_arrays(pa.array(codes.take(owner)), names),
+                }
+            )
+        return
+    columns = {"query": plain_ids(batch.query), "ts": pa.array(batch.ts)}
     if isinstance(batch, AnswerBatch):
         columns |= _answer_columns(batch)
     else:
-        columns |= {"type": pa.repeat(pa.scalar(QUERY_TYPES[TYPE_RANGE]), rows), "object": _texts(batch.object)}
+        kind = pa.repeat(pa.scalar(QUERY_TYPES[TYPE_RANGE]), len(batch))
+        columns |= {"type": kind, "object": plain_ids(batch.object)}
     if isinstance(batch, EventBatch):
         columns["detect"] = pa.array(DETECTS).take(pa.array(batch.detect))
-    return pa.table(
-        [columns.get(field.name, pa.nulls(rows, field.type)) for field in RESULT_SCHEMA], schema=RESULT_SCHEMA
-    )
+    yield _table(columns)
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    """Return a table of some columns; the others are null."""
+    rows = len(columns["ts"])
+    given = {field.name: columns.get(field.name, pa.nulls(rows, field.type)) for field in WRITTEN_SCHEMA}
+    return written_table(pa.table(given))
+
+
+def written_table(table: pa.Table) -> pa.Table:
+    """Return rows of `RESULT_SCHEMA` as rows of `WRITTEN_SCHEMA`."""
+    for place, field in enumerate(WRITTEN_SCHEMA):
+        if pa.types.is_dictionary(field.type) and table.schema.field(place).type != field.type:
+            table = table.set_column(place, field, table.column(place).dictionary_encode())
+    return table
 
 
 def _answer_columns(batch: AnswerBatch) -> dict[str, Any]:
     _check_finite(batch)
-    names, terms = _texts(batch.item), batch.type == TYPE_TERMS
+    names, terms = plain_ids(batch.item), batch.type == TYPE_TERMS
     values = pa.array(batch.value, mask=np.repeat(batch.type == TYPE_RANGE, np.diff(batch.off)))
     objects = pa.StructArray.from_arrays([names, values], fields=list(_ITEMS.value_type))
     counts = pa.StructArray.from_arrays([names, pa.array(batch.value.astype(np.int64))], fields=list(_TERMS.value_type))
@@ -154,12 +203,6 @@ def _answer_columns(batch: AnswerBatch) -> dict[str, Any]:
         "objects": _lists(batch.off, objects, ~terms),
         "terms": _lists(batch.off, counts, terms),
     }
-
-
-def _texts(ids: Ids) -> Any:
-    if ids.kind == "json":
-        return pa.array([str(name) for name in ids.to_list()], pa.string())
-    return ids.values if ids.kind == "text" else _integers(ids.values)
 
 
 def _lists(off: Offsets, values: Any, chosen: NDArray[np.bool_]) -> Any:

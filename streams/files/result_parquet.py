@@ -18,14 +18,24 @@ import pyarrow.parquet as pq
 from streams.batches import AnswerBatch, EventBatch, MatchBatch
 from streams.errors import InputError
 from streams.files.line_files import writing
-from streams.files.result_lines import RESULT_SCHEMA, result_table
+from streams.files.named_hits import NamedHits
+from streams.files.result_lines import RESULT_SCHEMA, WRITTEN_SCHEMA, result_tables, written_table
 
 __all__ = ["ParquetParts", "ParquetWriter"]
 
 #: A row group of a Parquet file is written when so many rows or bytes wait for it.
 GROUP_ROWS, GROUP_BYTES = 1 << 17, 64 << 20
 
-_COMPRESSION = "zstd"
+#: How columns are written. Readers are not told of our dictionaries: to them these are strings. Bounds of the names of
+#: queries would be of no use, as a group has names of all sorts, and cost more than writing them.
+_LAYOUT: dict[str, Any] = {
+    "compression": "zstd",
+    "use_dictionary": ["type", "object", "detect", "objects.list.element.id", "terms.list.element.term"],
+    "column_encoding": {"ts": "DELTA_BINARY_PACKED"},
+    "write_statistics": ["ts", "type", "object", "detect"],
+    "dictionary_pagesize_limit": GROUP_BYTES,
+    "store_schema": False,
+}
 
 
 class _Waiting:
@@ -46,21 +56,21 @@ class _Waiting:
         """Hand all rows over as one table; None where there are none."""
         tables, rows = self._tables, self._rows
         self._tables, self._rows, self._bytes = [], 0, 0
-        return pa.concat_tables(tables).combine_chunks() if rows else None
+        return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if rows else None
 
     def pack(self) -> bytes:
         """Return the rows as an Arrow stream, and keep them."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, RESULT_SCHEMA) as stream:
             for table in self._tables:
-                stream.write_table(table)
+                stream.write_table(table.cast(RESULT_SCHEMA))
         packed: bytes = sink.getvalue().to_pybytes()
         return packed
 
     def unpack(self, packed: bytes) -> None:
         """Take over rows that were packed."""
         with pa.ipc.open_stream(packed) as stream:
-            self.add(stream.read_all())
+            self.add(written_table(stream.read_all()))
 
 
 class ParquetWriter:
@@ -71,10 +81,11 @@ class ParquetWriter:
         self._file = _new_file(self._path)
         self._waiting = _Waiting()
 
-    def write(self, batch: MatchBatch | EventBatch | AnswerBatch) -> None:
+    def write(self, batch: MatchBatch | EventBatch | AnswerBatch | NamedHits) -> None:
         """Write a batch of results, or keep it until a row group is full."""
-        if self._waiting.add(result_table(batch)):
-            self._flush()
+        for table in result_tables(batch):
+            if self._waiting.add(table):
+                self._flush()
 
     def _flush(self) -> None:
         table = self._waiting.take()
@@ -157,16 +168,17 @@ class ParquetParts:
         partial = self._folder / "partial"
         with writing(partial):
             with open(partial, "wb") as file:
-                pq.write_table(table, file, compression=_COMPRESSION, row_group_size=table.num_rows)
+                pq.write_table(written_table(table), file, row_group_size=table.num_rows, **_LAYOUT)
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(self._part(group))
 
-    def write(self, batch: MatchBatch | EventBatch | AnswerBatch) -> None:
+    def write(self, batch: MatchBatch | EventBatch | AnswerBatch | NamedHits) -> None:
         """Write a batch of results, or keep it until a row group is full."""
-        if self._waiting.add(result_table(batch)):
-            self._write_part(self._groups, self._waiting.take())
-            self._groups += 1
+        for table in result_tables(batch):
+            if self._waiting.add(table):
+                self._write_part(self._groups, self._waiting.take())
+                self._groups += 1
 
     def snapshot(self) -> dict[str, Any]:
         """Return how many row groups are on the disk, and the rows that wait."""
@@ -185,7 +197,7 @@ class ParquetParts:
 
     def _tables(self) -> Iterator[pa.Table]:
         for group in range(self._groups):
-            yield pq.read_table(self._part(group), schema=RESULT_SCHEMA)
+            yield written_table(pq.read_table(self._part(group), schema=RESULT_SCHEMA))
         rest = self._waiting.take()
         if rest is not None:
             yield rest
@@ -193,6 +205,6 @@ class ParquetParts:
 
 def _new_file(path: Path) -> Any:
     try:
-        return pq.ParquetWriter(str(path), RESULT_SCHEMA, compression=_COMPRESSION)
+        return pq.ParquetWriter(str(path), WRITTEN_SCHEMA, **_LAYOUT)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}; check the folder and its owner") from error

@@ -368,6 +368,79 @@ def test_index_holds_the_same_query_under_many_numbers(name):
 
 
 @every_index
+@pytest.mark.skipif(PLAIN_PYTHON, reason="as plain Python this would take minutes")
+def test_index_holds_identical_queries_by_the_hundred_thousand(name):
+    """One question is asked by 100,000: all are found at once, and those that are left when most go in any order."""
+    count, space = 100_000, SPACES["euclidean"]
+    one = query_batch([rect(0, 0.2, 0.2, 0.4, 0.4, [1, 2])])
+    numbers = np.arange(count)
+    everybody = replace(one.take(np.zeros(count, np.int64)), number=numbers, target=numbers)
+    index = make_range_index(name, space)
+    index.insert(everybody)
+    there = object_batch([PlainObject(0.3, 0.3, frozenset([1, 2])), PlainObject(0.3, 0.3, frozenset([1]))])
+    assert np.array_equal(np.sort(index.match(there).number), numbers)
+    order = np.random.default_rng(2).permutation(count)
+    for start in range(0, count - 1000, 9000):
+        assert index.remove(order[start : start + 9000]) == 9000
+    assert np.array_equal(np.sort(index.match(there).number), np.sort(order[99_000:]))
+
+
+@every_index
+@pytest.mark.parametrize("count", [1, 256, 257, 6000])
+def test_index_decides_many_candidates_of_one_object_exactly(name, count):
+    """Queries of five words around one place, of which every third has a word that the object has not, or ends before it."""
+    count = min(count, 300) if PLAIN_PYTHON else count
+    queries = []
+    for n in range(count):
+        step = n / 2**20
+        words = [1, 2, 3, 4, 99 if n % 3 == 1 else 5]
+        queries.append(rect(n, 0.2 - step, 0.2, 0.3 if n % 3 == 2 else 0.4 + step, 0.4, words))
+    index, brute = made(name), made("brute")
+    objects = object_batch([PlainObject(x, 0.3, frozenset([1, 2, 3, 4, 5, 6])) for x in (0.25, 0.3, 0.35, 0.4)])
+    for each in (index, brute):
+        each.insert(query_batch(queries))
+    assert pairs_of(index.match(objects)) == pairs_of(brute.match(objects))
+    assert len(index.match(objects)) > count
+
+
+@every_index
+def test_index_finds_circles_around_the_poles_and_the_date_line(name):
+    """Circles of all sizes near poles and date line have the objects of the definition, at the limits of coordinates too."""
+    random = Random(3)
+    places = [
+        *((lon, lat) for lon in (-180.0, -179.9999, 0.0, 180.0) for lat in (-90.0, -89.99, 89.99, 90.0)),
+        *((side * (180 - random.random()), random.uniform(-90, 90)) for side in (1, -1) for _ in range(20)),
+    ]
+    radii = (0.0, 1.0, 1_200.0, 20_000.0, 900_000.0, 12_000_000.0)
+    circles = [PlainQuery(n, REGION_CIRCLE, (*place, random.choice(radii), 0.0)) for n, place in enumerate(places * 4)]
+    objects = object_batch([PlainObject(*place) for place in places])
+    index, brute = made(name, "haversine"), made("brute", "haversine")
+    for each in (index, brute):
+        each.insert(query_batch(circles))
+    assert pairs_of(index.match(objects)) == pairs_of(brute.match(objects))
+
+
+@every_index
+@pytest.mark.parametrize("match_any", [False, True])
+def test_index_matches_queries_of_forty_words(name, match_any):
+    """Forty words of which an object has none, one, all but one, all, or more; the places of words do not matter."""
+    random = Random(4)
+    queries = [
+        replace(rect(n, 0.1, 0.1, 0.5, 0.5, random.sample(range(90), 40)), match_any=match_any) for n in range(60)
+    ]
+    sets = [set(), {1000}, set(range(90)), *({w} for w in range(0, 90, 9))]
+    sets += [set(q.keywords) - {min(q.keywords)} for q in queries[:9]] + [set(q.keywords) for q in queries[:9]]
+    objects = object_batch([PlainObject(x, 0.3, frozenset(words)) for words in sets for x in (0.3, 0.5, 0.6)])
+    index, brute = made(name), made("brute")
+    for each in (index, brute):
+        each.insert(query_batch(queries))
+    assert pairs_of(index.match(objects)) == pairs_of(brute.match(objects))
+    gone = np.arange(0, 60, 2)
+    assert index.remove(gone) == brute.remove(gone) == 30
+    assert pairs_of(index.match(objects)) == pairs_of(brute.match(objects))
+
+
+@every_index
 def test_index_gives_memory_back_when_queries_and_words_are_gone(name):
     """After many queries with words of their own have come and gone, the index is about as small as at the start."""
     count = 600 if PLAIN_PYTHON else 20_000

@@ -29,6 +29,7 @@ def test_delivery_benchmark_reports_every_sink(short, data):
             report.figures[f"{sink}_objects_per_s"] * float(report.rows[0][3]), rel=0.2
         )
     assert report.figures["results_per_object"] > 0
+    assert report.figures["registration_s"] != 0
     assert report.as_json()["name"] == "delivery"
 
 

@@ -6,15 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import knn_index
+from benchmarks import BENCHMARKS, HAVE_WORKLOADS, knn_index, knn_workloads, object_index, object_workloads
+from benchmarks.range_questions import WORKLOADS
 from benchmarks.report import Options
 from benchmarks.synthetic_stream import drawn_subscriptions, synthetic_objects
 from operators.indexes.knn.registry import KNN_INDEXES
 from operators.indexes.knn.standing_knn import StandingKnn
+from operators.indexes.objects import make_object_index
 from streams.batches import TYPE_KNN
-from streams.errors import InputError, RunError
+from streams.errors import DeclarationError, InputError, RunError
+from topology.cli.bench import bench
 
-TINY = knn_index._Sizes(subscriptions=300, seen=400, objects=250, turns=2, seconds=0.01)
+TINY = knn_index.Sizes(subscriptions=300, seen=400, objects=250, turns=2, seconds=0.01)
 EARTHQUAKES = Path(__file__).parents[2] / "examples" / "data" / "earthquakes_week.csv.gz"
 
 
@@ -98,3 +101,42 @@ def test_subscriptions_are_drawn_as_said():
     for row in range(0, 2000, 97):
         mine = drawn.kw[drawn.kw_off[row] : drawn.kw_off[row + 1]]
         assert np.isin(mine, objects.kw[objects.kw_off[row] : objects.kw_off[row + 1]]).all()
+
+
+def test_every_workload_is_measured(monkeypatch):
+    """Each sort of question has a row and its ratios."""
+    monkeypatch.setattr(knn_workloads, "QUICK", TINY)
+    report = knn_index.run(Options(quick=True, workloads=True, data=EARTHQUAKES))
+    assert [row[0] for row in report.rows] == list(knn_workloads.QUESTIONS)
+    assert all(value > 0 for value in report.figures.values())
+    assert report.figures["least_over_best"] == min(
+        value for key, value in report.figures.items() if key.endswith("_over_best") and key != "least_over_best"
+    )
+
+
+def test_every_workload_is_asked_of_kept_objects(monkeypatch):
+    """Each sort of question has a row and its ratios, and indexes that disagree are noticed."""
+    monkeypatch.setattr(object_workloads, "QUICK", (600, 10))
+    report = object_index.run(Options(quick=True, workloads=True))
+    assert [row[0] for row in report.rows] == list(WORKLOADS)
+    assert all(value > 0 for value in report.figures.values())
+    monkeypatch.setattr(object_workloads, "make_object_index", lambda name, *rest: _wrong(name, *rest))
+    with pytest.raises(RunError, match="disagree about the answers"):
+        object_index.run(Options(quick=True, workloads=True))
+
+
+def _wrong(name, *rest):
+    """Return an index which, if it is the R-tree, misses the first batch."""
+    index = make_object_index(name, *rest)
+    if name == "r-tree":
+        add, index.add = index.add, lambda batch: add(batch.slice(1, len(batch)))
+    return index
+
+
+def test_workloads_are_refused_where_there_is_no_list_of_them():
+    """A benchmark that would ignore `--workloads` says so, and names those that would not."""
+    with pytest.raises(DeclarationError, match=r"bench range-index has no list of workloads; .* knn-index"):
+        bench("range-index", workloads=True)
+    for name, (module, _) in BENCHMARKS.items():
+        source = (Path(__file__).parents[2] / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        assert ("options.workloads" in source) == (name in HAVE_WORKLOADS), name

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import BENCHMARKS, TAKE_DATA, Options, Report
+from benchmarks import BENCHMARKS, HAVE_WORKLOADS, TAKE_DATA, Options, Report
 from streams.errors import DeclarationError, did_you_mean
 from topology.cli.logs import configure_logs
 
@@ -35,6 +35,9 @@ def bench(
         int | None, typer.Option("--megabytes", min=1, help="How much state, where that is what is measured.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="A folder for pictures, where it draws any.")] = None,
+    workloads: Annotated[
+        bool, typer.Option("--workloads", help="Other sorts of questions, where the benchmark has a list of them.")
+    ] = False,
 ) -> None:
     """Run a benchmark and print a table, always next to a baseline in the same run."""
     if show_list:
@@ -51,9 +54,16 @@ def bench(
         )
     if data is not None and not data.is_file():
         raise DeclarationError(f"--data {data}: no such file")
+    if workloads and name not in HAVE_WORKLOADS:
+        raise DeclarationError(
+            f"--workloads: bench {name} has no list of workloads; leave it out, or take one of: "
+            f"{', '.join(sorted(HAVE_WORKLOADS))} (for range queries: bench range-workloads)"
+        )
     configure_logs()
     module = importlib.import_module(BENCHMARKS[name][0])
-    options = Options(quick=quick, seed=seed, data=data, queries=queries, megabytes=megabytes, out=out)
+    options = Options(
+        quick=quick, seed=seed, data=data, queries=queries, megabytes=megabytes, out=out, workloads=workloads
+    )
     report: Report = module.run(options)
     _print(report)
     if as_json:

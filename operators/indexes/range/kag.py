@@ -35,7 +35,7 @@ from operators.indexes.range.kag_group_kernels import (
     SIDES,
     STATE_SIZE,
 )  # fmt: skip
-from operators.indexes.range.kag_probe import BENT, probe
+from operators.indexes.range.kag_probe import BENT, WAITING, probe
 from streams.errors import DeclarationError
 from streams.geometry import EARTH_RADIUS_M, REGION_CIRCLE
 
@@ -90,7 +90,7 @@ class Kag:
         self._tick = 1
         self._runs = (
             np.empty(RUNS, np.int64), np.empty(RUNS, np.int64), np.empty(RUNS, np.int32), np.empty(RUNS, np.int32),
-            np.empty(RUNS, np.uint64), np.zeros(SECOND_WORDS + 1, np.int32),
+            np.empty(RUNS, np.uint64), np.empty((WAITING, 2), np.int64), np.zeros(SECOND_WORDS + 1, np.int32),
         )  # fmt: skip
         self._out: Slots = np.empty(4096, np.int32)
 

@@ -46,7 +46,7 @@ _BELOW = np.uint64(0x7FFFFFFF_7FFFFFFF)
 _ONES = np.uint64(0x00000001_00000001)
 _NONE = np.uint64(0)
 _VERIFY, _ABSENT, _ROUND, _SHARED = (np.uint64(1 << bit) for bit in (31, 30, 29, 28))
-_SPECIAL = _VERIFY | _ROUND | _SHARED
+_SPECIAL = _VERIFY | _SHARED
 _SLOT = np.uint64((1 << 28) - 1)
 _HOLE = (1 << 28) - 1
 _LOW16 = np.uint64(0xFFFF)
@@ -65,6 +65,8 @@ ROUND_FROM = 12
 RARE = 8
 #: Postings are asked for so many runs before they are read: long enough for memory, short enough to stay in the cache.
 RUNS_AHEAD = 10
+#: Candidates of an object that wait for the table together.
+WAITING = 256
 #: Cache lines of a run, of four postings each, that are asked for; the processor follows a longer run by itself.
 LINES_AHEAD = 8
 
@@ -99,25 +101,24 @@ def _fits(
 
 
 @lean_kernel
-def _in_ellipse(edges: Any, after: Any, bent: float) -> Int:
-    """Tell from quanta whether a place is inside of a circle that its box encloses: 1, outside: -1, or too close: 0.
+def _in_ellipse(edges: Any, after: Any, bent: float) -> Any:
+    """Tell from quanta whether a place is surely inside of a circle that its box encloses, and whether it is surely outside.
 
-    In units of half a quantum the place is off the centre by |across| +- 3, and the radius is the box's extent +- 1.
+    In units of half a quantum the place is off the centre by |across| +- 3, and the radius is the box's extent +- 1. No branch:
+    one place in five in the box of a circle is in its corners, which nobody guesses right.
     """
     wide, high = np.float64(edges >> _SHIFT & _LOW16), np.float64(edges >> _TAG2)
-    if min(wide, high) < ROUND_FROM:
-        return 0
     across = abs(2.0 * np.float64(after & _FIRST_LANE) - wide)
     along = abs(2.0 * np.float64(after >> _TAG & _FIRST_LANE) - high)
     x, y, most = (across + 3.0) * (high - 1.0), (along + 3.0) * (wide - 1.0), (wide - 1.0) * (high - 1.0)
-    if x * x + y * y < most * most * (1.0 - bent):
-        return 1
+    large = (wide >= ROUND_FROM) & (high >= ROUND_FROM)
+    within = large & (x * x + y * y < most * most * (1.0 - bent))
     x, y, most = (
         max(across - 3.0, 0.0) * (high + 1.0),
         max(along - 3.0, 0.0) * (wide + 1.0),
         (wide + 1.0) * (high + 1.0),
     )
-    return -1 if x * x + y * y > most * most * (1.0 + bent) else 0
+    return within, large & (x * x + y * y > most * most * (1.0 + bent))
 
 
 @lean_kernel
@@ -130,10 +131,9 @@ def _decide(
         return 0
     known = strictly
     if rest & _ROUND != _NONE:
-        side = _in_ellipse(edges, after, BENT if haversine else 0.0)
-        if side < 0:
+        known, outside = _in_ellipse(edges, after, BENT if haversine else 0.0)
+        if outside:
             return 0
-        known = side > 0
     if (not known or rest & _VERIFY != _NONE) and not _fits(
         slot, word, x, y, tick, stamp, shape, traits, kw, pool, haversine
     ):
@@ -144,15 +144,49 @@ def _decide(
 
 
 @lean_kernel
+def _look_up(
+    count: Int, pending: Ints, run_word: Slots, run_target: Targets, exact_x: float, exact_y: float, now: Int,
+    packed: Packed, flat: Flat, bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
+    stamp: Slots, out: Slots, found: Int,
+) -> Int:  # fmt: skip
+    """Decide on an object's candidates that need the table; return the new number of matches, or -1 where `out` is full.
+
+    Their rows were asked for ahead. A match that the haversine formula decides is written as the complement of its slot.
+    """
+    for k in range(count):
+        edges, rest, target = packed[pending[k, 0], 0], packed[pending[k, 0], 1], run_target[pending[k, 1]]
+        after = target - (edges & _LANES)
+        before = ((edges >> _SHIFT & _LANES) | _TOPS) - (after & _BELOW)
+        strictly = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
+        slot, many, at = np.int64(rest & _SLOT), np.int64(1), np.int64(0)
+        if rest & _SHARED != _NONE and slot != _HOLE:
+            many, at = np.int64(bundles[slot, QUERIES]), 4 * np.int64(bundles[slot, SLOTS_AT])
+            slot = np.int64(flat[at])
+        verdict = _decide(
+            slot, edges, rest, after, strictly, run_word[pending[k, 1]], exact_x, exact_y, now, stamp, shape, traits,
+            kw, pool, haversine,
+        )  # fmt: skip
+        if verdict > 0:
+            if found + many + count - k > out.shape[0]:
+                return -1
+            flip = np.int32(-1 if verdict == 2 else 0)
+            out[found] = np.int32(slot) ^ flip
+            for more in range(1, many):
+                out[found + more] = np.int32(flat[at + more]) ^ flip
+            found += many
+    return found
+
+
+@lean_kernel
 def _settle(
     runs: Int, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots,
     haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots, run_word: Slots,
-    run_target: Targets, out: Slots, found: Int, ends: Ints, examined: Ints, guessing: bool,
+    run_target: Targets, pending: Ints, out: Slots, found: Int, ends: Ints, examined: Ints, guessing: bool,
 ) -> Int:  # fmt: skip
     """Read the runs and verify their postings; return the new number of matches, or -1 where `out` is full.
 
-    A match that the haversine formula decides is written as the complement of its slot.
+    Candidates that need the table wait, as (posting, run), until their object is done, while their rows are on the way.
     """
     kept: Any = np.int64(0)
     for z in range(runs):
@@ -166,7 +200,8 @@ def _settle(
         run_first[kept], run_last[kept] = first, last
         run_object[kept], run_word[kept], run_target[kept] = run_object[z], run_word[z], run_target[z]
         kept += np.int64(last > first)
-    current = -1
+    bent = BENT if haversine else 0.0
+    current, waiting = -1, 0
     now = np.int32(0)
     for z in range(kept):
         i = run_object[z]
@@ -175,8 +210,6 @@ def _settle(
             later = run_first[z + RUNS_AHEAD]
             for line in range(later, min(run_last[z + RUNS_AHEAD], later + LINES_AHEAD * 4), 4):
                 prefetch(packed, 2 * line)
-        if found + last - first > out.shape[0]:
-            return -1
         if i != current:
             current = i
             now = np.int32(tick + i)
@@ -188,42 +221,47 @@ def _settle(
                 tag_stamp[word if word < EXACT_TAGS else min(EXACT_TAGS | (word & (EXACT_TAGS - 1)), NO_WORD - 1)] = now
         examined[i] += last - first
         target = run_target[z]
-        for p in range(np.uint64(first), np.uint64(last)):
-            edges = packed[p, 0]
-            after = target - (edges & _LANES)
-            before = ((edges >> _SHIFT & _LANES) | _TOPS) - (after & _BELOW)
-            inside = after & before & _TOPS == _TOPS
-            # Where matches are rare most candidates are guessed right to be outside. Where they are common a match is a
-            # coin toss, and a wrong guess costs more than the whole test: no branch then.
-            if guessing and not inside:
-                continue
-            rest = packed[p, 1]
-            absent = rest & _ABSENT != _NONE
-            hit = inside & ((tag_stamp[rest >> _TAG & _LOW16] == now) != absent)
-            hit = hit & ((tag_stamp[rest >> _TAG2] == now) != absent)
-            strictly = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
-            slot = np.int64(rest & _SLOT)
-            out[found] = slot
-            if hit & ((not strictly) | (rest & _SPECIAL != _NONE)):
-                many = np.int64(1)
-                if rest & _SHARED != _NONE and slot != _HOLE:
-                    many, at = np.int64(bundles[slot, QUERIES]), 4 * np.int64(bundles[slot, SLOTS_AT])
-                    slot = np.int64(flat[at])
-                verdict = _decide(
-                    slot, edges, rest, after, strictly, run_word[z], exact_x[i], exact_y[i], now, stamp, shape, traits,
-                    kw, pool, haversine,
+        while first < last:
+            # As many at a time as there is room for those that wait.
+            until = min(last, first + pending.shape[0] - waiting)
+            if found + waiting + until - first > out.shape[0]:
+                return -1
+            for p in range(np.uint64(first), np.uint64(until)):
+                edges = packed[p, 0]
+                after = target - (edges & _LANES)
+                before = ((edges >> _SHIFT & _LANES) | _TOPS) - (after & _BELOW)
+                inside = after & before & _TOPS == _TOPS
+                # Where matches are rare most candidates are guessed right to be outside. Where they are common a match is a
+                # coin toss, and a wrong guess costs more than the whole test: no branch then.
+                if guessing and not inside:
+                    continue
+                rest = packed[p, 1]
+                absent = rest & _ABSENT != _NONE
+                hit = inside & ((tag_stamp[rest >> _TAG & _LOW16] == now) != absent)
+                hit = hit & ((tag_stamp[rest >> _TAG2] == now) != absent)
+                known = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
+                if rest & _ROUND != _NONE:
+                    known, outside = _in_ellipse(edges, after, bent)
+                    hit = hit & (not outside)
+                slot = np.int64(rest & _SLOT)
+                out[found] = slot
+                if hit & ((not known) | (rest & _SPECIAL != _NONE)):
+                    prefetch(shape, shape.shape[1] * slot)
+                    prefetch(kw, 3 * slot)
+                    prefetch(traits, slot)
+                    pending[waiting, 0], pending[waiting, 1] = p, z
+                    waiting += 1
+                    hit = False
+                found += np.int64(hit)
+            first = until
+            if waiting == pending.shape[0] or (first == last and (z + 1 == kept or run_object[z + 1] != i)):
+                found = _look_up(
+                    waiting, pending, run_word, run_target, exact_x[i], exact_y[i], now, packed, flat, bundles, shape,
+                    traits, kw, pool, haversine, stamp, out, found,
                 )  # fmt: skip
-                hit = verdict > 0
-                if hit:
-                    flip = np.int32(-1 if verdict == 2 else 0)
-                    out[found] = np.int32(slot) ^ flip
-                    if many > 1:
-                        if found + many + last - first > out.shape[0]:
-                            return -1
-                        for k in range(1, many):
-                            out[found + k] = np.int32(flat[at + k]) ^ flip
-                        found += many - 1
-            found += np.int64(hit)
+                waiting = 0
+                if found < 0:
+                    return -1
         ends[i] = found
     return found
 
@@ -233,7 +271,8 @@ def probe(
     start: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     directory: Slots, groups: Slots, cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats,
     traits: Any, kw: Slots, pool: Slots, haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints,
-    run_last: Ints, run_object: Slots, run_word: Slots, run_target: Targets, met: Slots, out: Slots, off: Ints, examined: Ints,
+    run_last: Ints, run_object: Slots, run_word: Slots, run_target: Targets, pending: Ints, met: Slots, out: Slots,
+    off: Ints, examined: Ints,
 ) -> Int:  # fmt: skip
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
 
@@ -310,15 +349,15 @@ def probe(
                         found = _settle(
                             runs, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw,
                             pool, haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, run_target,
-                            out, found, ends, examined, guessing,
+                            pending, out, found, ends, examined, guessing,
                         )  # fmt: skip
                         runs = 0
                         if found < 0:
                             return first
         found = _settle(
             runs, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw, pool,
-            haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, run_target, out, found, ends,
-            examined, guessing,
+            haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, run_target, pending, out, found,
+            ends, examined, guessing,
         )  # fmt: skip
         if found < 0:
             return first

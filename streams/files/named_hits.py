@@ -1,0 +1,191 @@
+"""Matches on their way into a file: hits, and where the identifiers of their queries stand.
+
+Nothing is spelled out a match at a time. What a line says of the object is made once for all queries that it matches, what it
+says of the query once for all objects; a kernel puts lines together from these.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.byte_copies import SLACK, copied, padded
+from streams.columns import Ids, Ints
+from streams.files.json_text import json_ids, plain_ids
+from streams.kernel import lean_kernel
+from streams.result_batches import HitBatch
+
+__all__ = ["IdTable", "NamedHits"]
+
+Bytes = NDArray[np.uint8]
+Offsets = NDArray[np.int32]
+Codes = NDArray[np.int32]
+Texts = tuple[Offsets, Bytes]
+
+#: Lines are made by so many bytes at a time: they stay in the cache until they are written.
+BLOCK_BYTES = 1 << 20
+_QUERY: Bytes = padded(np.frombuffer(b'{"query":', np.uint8))
+#: Names that are looked up together, so that the processor waits for many at once.
+_TOGETHER = 32
+
+
+class IdTable:
+    """Identifiers by place; their texts, as JSON has them and as they are, are made when they are first asked for."""
+
+    __slots__ = ("_json", "_plain", "ids")
+
+    def __init__(self, ids: Ids) -> None:
+        self.ids = ids
+        self._json: Texts | None = None
+        self._plain: Texts | None = None
+
+    def json(self) -> Texts:
+        """Return where each JSON text begins, and the last one ends, and the texts."""
+        if self._json is None:
+            self._json = _buffers(json_ids(self.ids))
+        return self._json
+
+    def plain(self) -> Texts:
+        """Return the same of identifiers as they are, integers as their digits."""
+        if self._plain is None:
+            self._plain = _buffers(plain_ids(self.ids))
+        return self._plain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedHits:
+    """Hits with the place of each query's identifier, in the first table or, counted on from its end, in the second."""
+
+    hits: HitBatch
+    place: Ints
+    tables: tuple[IdTable, IdTable]
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def lines(self) -> Iterator[memoryview]:
+        """Yield results as JSON lines, some of them at a time; what is yielded is overwritten by the next."""
+        hits, (first, second) = self.hits, [table.json() for table in self.tables]
+        tails = _buffers(
+            pc.binary_join_element_wise(
+                ',"ts":', pa.array(hits.ts).cast(pa.string()), ',"object":', json_ids(hits.ids), "}\n", ""
+            )
+        )
+        line = len(_QUERY) - SLACK + max(_longest(first), _longest(second)) + _longest(tails)
+        out = np.empty(max(BLOCK_BYTES, _TOGETHER * line) + SLACK, np.uint8)
+        off, place, names = (
+            hits.off.astype(np.int64),
+            np.ascontiguousarray(self.place),
+            np.empty((3, _TOGETHER), np.int64),
+        )
+        row, done = 0, 0
+        while done < len(place):
+            row, done, used = _write_lines(
+                row, done, off, place, len(self.tables[0].ids), *first, *second, *tails, _QUERY, line, names, out
+            )
+            yield out[:used].data
+
+    def parts(self, rows: int) -> Iterator[tuple[Any, Ints, Codes]]:
+        """Yield identifiers of queries as Arrow strings, times and rows of objects in `hits`, of so many matches at a time."""
+        owner = np.repeat(np.arange(len(self.hits), dtype=np.int32), np.diff(self.hits.off))
+        for start in range(0, len(self), rows):
+            part = owner[start : start + rows]
+            yield self._queries(self.place[start : start + rows]), self.hits.ts.take(part), part
+
+    def _queries(self, place: Ints) -> Any:
+        first, second = (table.plain() for table in self.tables)
+        split, place = len(self.tables[0].ids), np.ascontiguousarray(place)
+        off = np.empty(len(place) + 1, np.int32)
+        text = np.empty(_measure(place, split, first[0], second[0], off) + SLACK, np.uint8)
+        _gather(place, split, *first, *second, off, np.empty((3, _TOGETHER), np.int64), text)
+        return pa.StringArray.from_buffers(len(place), pa.py_buffer(off), pa.py_buffer(text))
+
+
+def _buffers(texts: Any) -> tuple[Offsets, Bytes]:
+    """Return offsets and bytes, with slack, of an Arrow column of strings, as arrays that kernels are compiled for."""
+    if not len(texts):
+        return np.zeros(1, np.int32), padded(np.empty(0, np.uint8))
+    _, offsets, data = texts.buffers()
+    off = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    text = np.frombuffer(data, np.uint8)[off[0] : off[-1]] if data is not None else np.empty(0, np.uint8)
+    return off - off[0], padded(text)
+
+
+def _longest(texts: Texts) -> int:
+    return int(np.diff(texts[0]).max(initial=0))
+
+
+@lean_kernel
+def _look_up(
+    place: Ints, done: Any, some: Any, split: int, first_off: Offsets, first: Bytes, second_off: Offsets, second: Bytes,
+    names: Ints,
+) -> None:  # fmt: skip
+    """Write start, length and first byte of the next names.
+
+    All starts are read, then all first bytes: so the processor asks memory for many at a time, which it does not do while
+    it copies.
+    """
+    for k in range(some):
+        p = place[done + k]
+        if p < split:
+            names[0, k], names[1, k] = first_off[p], np.int64(first_off[p + 1]) - first_off[p]
+        else:
+            p -= split
+            names[0, k], names[1, k] = second_off[p], np.int64(second_off[p + 1]) - second_off[p]
+    for k in range(some):
+        if names[1, k] > 0:
+            names[2, k] = first[names[0, k]] if place[done + k] < split else second[names[0, k]]
+
+
+@lean_kernel
+def _write_lines(
+    row: Any, done: Any, off: Ints, place: Ints, split: int, first_off: Offsets, first: Bytes, second_off: Offsets,
+    second: Bytes, tail_off: Offsets, tail: Bytes, query: Bytes, line: int, names: Ints, out: Bytes,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Write lines from a match on, while `_TOGETHER` of the longest fit; return row and match behind them, and the bytes."""
+    at = np.int64(0)
+    while done < place.shape[0] and at + _TOGETHER * line + SLACK <= out.shape[0]:
+        some = min(_TOGETHER, place.shape[0] - done)
+        _look_up(place, done, some, split, first_off, first, second_off, second, names)
+        for k in range(some):
+            while off[row + 1] <= done + k:
+                row += 1
+            at = copied(query, 0, query.shape[0] - SLACK, out, at)
+            if place[done + k] < split:
+                at = copied(first, names[0, k], names[1, k], out, at)
+            else:
+                at = copied(second, names[0, k], names[1, k], out, at)
+            at = copied(tail, np.int64(tail_off[row]), np.int64(tail_off[row + 1]) - tail_off[row], out, at)
+        done += some
+    return row, done, at
+
+
+@lean_kernel
+def _measure(place: Ints, split: int, first_off: Offsets, second_off: Offsets, off: Offsets) -> Any:
+    """Write where each text is to begin, and return the bytes of all."""
+    at = np.int64(0)
+    for i in range(place.shape[0]):
+        off[i] = at
+        p = place[i]
+        at += first_off[p + 1] - first_off[p] if p < split else second_off[p - split + 1] - second_off[p - split]
+    off[place.shape[0]] = at
+    return at
+
+
+@lean_kernel
+def _gather(
+    place: Ints, split: int, first_off: Offsets, first: Bytes, second_off: Offsets, second: Bytes, off: Offsets,
+    names: Ints, out: Bytes,
+) -> None:  # fmt: skip
+    for done in range(0, place.shape[0], _TOGETHER):
+        some = min(_TOGETHER, place.shape[0] - done)
+        _look_up(place, done, some, split, first_off, first, second_off, second, names)
+        for k in range(some):
+            if place[done + k] < split:
+                copied(first, names[0, k], names[1, k], out, off[done + k])
+            else:
+                copied(second, names[0, k], names[1, k], out, off[done + k])
