@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.evaluation.evaluator import Evaluator
-from operators.evaluation.handover import Handover
+from operators.evaluation.handover import BOUND_FIELDS, Handover
 from operators.evaluation.scored_core import ScoredCore
 from operators.indexes.topk.disseminations import DISSEMINATIONS
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
@@ -86,6 +86,8 @@ class ScoredEvaluator(Evaluator):
         """Start without queries."""
         super().open(context)
         self._filed = 0
+        #: Thresholds that have come of late: the epoch, numbers and values.
+        self._latest: list[tuple[int, Ints, NDArray[np.float64]]] = []
 
     @property
     def _scored(self) -> ScoredCore:
@@ -95,10 +97,11 @@ class ScoredEvaluator(Evaluator):
         """Take thresholds, then do what every evaluator does; ask for the thresholds of queries that came from others."""
         given_up = _NONE
         if come := inputs.batches("thresholds"):
-            columns = (np.concatenate([batch.column(name) for batch in come]) for name in THRESHOLD_FIELDS)
-            given_up = self._set(*columns)
-        if moved := inputs.batches("transfer"):
-            self._scored.unset = np.union1d(self._scored.unset, QueryBatch.concat(moved).number)
+            numbers, theta = (np.concatenate([batch.column(name) for batch in come]) for name in THRESHOLD_FIELDS)
+            given_up = self._set(numbers, theta)
+            if self._gives_bounds and self._schedule is not None and self._schedule.next is not None:
+                self._latest.append((epoch.number, numbers, theta))
+        self._latest = [one for one in self._latest if one[0] > epoch.number - self._context.epoch_feedback]
         before = self._plans()
         super().execute_epoch(epoch, inputs, emit)
         if len(given_up):
@@ -109,12 +112,30 @@ class ScoredEvaluator(Evaluator):
         self._context.count("filed", self._scored.filed - self._filed)  # adds up to how many are filed now
         self._filed = self._scored.filed
 
+    @property
+    def _gives_bounds(self) -> bool:
+        return "bounds" in self._context.targets
+
+    def _take_over(self, handover: Handover, inputs: Inputs, epoch: Epoch, emit: Emitter) -> None:
+        """File what others gave, with the thresholds that they knew, and what has come since; else these are asked for."""
+        super()._take_over(handover, inputs, epoch, emit)
+        if given := inputs.batches("bounds"):
+            self._set(*(np.concatenate([batch.column(name) for batch in given]) for name in BOUND_FIELDS))
+            moved = np.concatenate([batch.column(BOUND_FIELDS[0]) for batch in given])
+            # Who gave them has had, before, all that came until then; the rest has come here, to who did not have them.
+            for _, numbers, theta in self._latest:
+                concerned = np.isin(numbers, moved)
+                self._set(numbers[concerned], theta[concerned])
+        elif moved := inputs.batches("transfer"):
+            self._scored.unset = np.union1d(self._scored.unset, QueryBatch.concat(moved).number)
+
     def _follow(self, handover: Handover, orders: Sequence[TupleBatch], epoch: Epoch, emit: Emitter) -> None:
         """Follow orders; where plans have changed, other keywords lead here, from the messages of this epoch on."""
         before = self._plans()
         super()._follow(handover, orders, epoch, emit)
         if self._plans() != before:
             self._scored.refile()
+            self._latest = []
 
     def _leading_here(self, queries: QueryBatch) -> NDArray[np.bool_] | None:
         """Tell of each keyword whether the plan in force, or the one in preparation, leads messages with it here."""
@@ -148,8 +169,13 @@ class ScoredEvaluator(Evaluator):
 
     # --- state -------------------------------------------------------------------------------------------------------
 
+    def snapshot(self) -> State:
+        """Return the thresholds that have come of late too."""
+        return {**super().snapshot(), "latest": [list(one) for one in self._latest]}
+
     def restore(self, state: State) -> None:
         """Take over a snapshot, under the plans that were in force then; with other evaluators all thresholds are asked for."""
         super().restore(state)
+        self._latest = [(epoch, numbers, theta) for epoch, numbers, theta in state.get("latest", ())]
         self._scored.refile()
         self._filed = self._scored.filed
