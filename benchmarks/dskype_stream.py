@@ -167,5 +167,5 @@ def dskype_topology(
     without = ["topology.space", "topology.epoch", "topology.window", "topology.partitioner"]
     found = extended_topology(CONF / "dskype.toml", tables, without=without, check=False)
     if not balanced:
-        found = without_streams(found, ["statistics", "replies", "orders", "transfer"])
+        found = without_streams(found, ["statistics", "replies", "orders", "transfer", "bounds"])
     return over_spout(found, DskypeSpout, {"stream": asdict(stream)})

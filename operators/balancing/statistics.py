@@ -5,12 +5,12 @@ A policy names the kind that it decides by. The evaluators learn which one from 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from operators.balancing.dkm.selection import fewest
-from operators.balancing.dskype.unit_costs import unit_costs
+from operators.balancing.dskype.unit_costs import Work, unit_costs
 from operators.balancing.sstd.leaf_counts import leaves_from_batch
 from operators.balancing.sstd.leaf_reporter import LeafReporter
 from operators.balancing.tornado.cells import CellStatistics
@@ -76,6 +76,14 @@ class Counted(Protocol):
 
     def weights(self) -> tuple[Ints, Floats]:
         """Return queries and the work that recent objects caused for each."""
+
+
+@runtime_checkable
+class WordWeighing(Protocol):
+    """What a core may offer besides: it knows for which keywords of its queries work was done."""
+
+    def weights_by_word(self) -> tuple[Ints, Ints, Floats]:
+        """Return what `weights` does, by query and keyword; the keyword is -1 where it is not known."""
 
 
 class LoadReporter(Protocol):
@@ -161,16 +169,21 @@ class UnitReporter(CostReporter):
 
     def answer(self, plan: Plan, question: Any) -> list[Any]:
         """Return `UnitCosts` of this worker; the question is the worker's cost, which recent work is scaled to."""
-        numbers, weights = self._core.weights()
+        if isinstance(self._core, WordWeighing):
+            owner, words, weights = self._core.weights_by_word()
+        else:
+            owner, weights = self._core.weights()
+            words = np.full(len(owner), -1)
+        numbers, row = np.unique(owner, return_inverse=True)
         idle = np.setdiff1d(self._core.numbers(), numbers)
         some = thinned(len(idle), _COUNTED)
         queries = self._core.queries(np.concatenate([numbers, idle[some]]))
-        cost = np.concatenate([weights * (question / max(weights.sum(), 1e-9)), np.zeros(len(some))])
+        work = Work(row, words, weights * (question / max(weights.sum(), 1e-9)))
         count = np.append(np.ones(len(numbers)), np.full(len(some), len(idle) / max(len(some), 1)))
         divisible = cast(Divisible, plan)
         regions = regions_of(plan, queries, self._metric)
         cell = divisible.grid.cells_of(regions.at_x, regions.at_y)
-        return unit_costs(divisible, self._worker, divisible.filed(regions), cell, cost, count).answer()
+        return unit_costs(divisible, self._worker, divisible.filed(regions), cell, work, count).answer()
 
 
 class TornadoReporter:

@@ -319,7 +319,7 @@ class Evaluator(Bolt):
         for taker, batch in handover.next_piece(self._core):
             self._context.count("queries_given", len(batch))
             emit.direct(taker, batch, "transfer")
-            if self._answers is not None:
+            if self._gives_bounds:
                 bounds = cast(ListCore, self._core).bounds(batch.number)
                 emit.direct(taker, TupleBatch(BOUND_FIELDS, (batch.number, bounds)), "bounds")
             self._send_words(batch, taker, 1, epoch, emit)
@@ -328,6 +328,11 @@ class Evaluator(Bolt):
         if self._answers is not None:
             self._answers.instants.remove(handover.leave(self._core, epoch.watermark))
         self._drop(handover.next_drop(), epoch, emit)
+
+    @property
+    def _gives_bounds(self) -> bool:
+        """Whether queries that move take along what an object must come up to."""
+        return self._answers is not None
 
     def _send_words(self, queries: QueryBatch, worker: int, sign: int, epoch: Epoch, emit: Emitter) -> None:
         """Send routers what a worker's textual summary gains or loses; in the final epoch nobody needs to know any more."""

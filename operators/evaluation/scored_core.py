@@ -41,7 +41,8 @@ class ScoredCore:
         self.insert, self.set_end, self.remove = table.insert, table.set_end, table.remove
         self.ended, self.hush, self.wake = table.ended, table.hush, table.wake
         self.cost, self.reset_cost, self.weights = table.cost, table.reset_cost, table.weights
-        self.bounds, self.bind = table.bounds, table.bind
+        self.weights_by_word = table.weights_by_word
+        self.bounds, self.bind, self.refile = table.bounds, table.bind, table.refile
 
     @property
     def filed(self) -> int:
@@ -99,5 +100,6 @@ class ScoredCore:
             "asleep": _NONE,
             "cost": np.zeros(3, np.int64),
             "recent": _NONE,
+            "recent_words": _NONE,
             "unset": np.sort(queries.number),
         }

@@ -1,25 +1,24 @@
 """The subscription bolt of DSkype (Section 7.2)."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from operators.evaluation.evaluator import Evaluator
+from operators.evaluation.handover import BOUND_FIELDS, Handover
 from operators.evaluation.scored_core import ScoredCore
 from operators.indexes.topk.disseminations import DISSEMINATIONS
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
 from operators.needs import EVALUATOR_READS, Need
 from operators.operator import Emitter, Epoch, Inputs, State, TaskContext
-from partitioners.builders.keyword_partition import loose_prefixes
-from partitioners.plans.meeting import route_queries
+from partitioners.plans.meeting import keywords_to
 from partitioners.plans.plan import Plan
 from streams.batches import QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ints
 from streams.errors import DeclarationError, did_you_mean
-from streams.scoring import unit_weights
 
 __all__ = ["THRESHOLD_FIELDS", "ScoredEvaluator"]
 
@@ -35,9 +34,9 @@ _NONE: Ints = np.empty(0, np.int64)
 class ScoredEvaluator(Evaluator):
     """Finds the topk queries that messages enter, under any plan; an aggregator has their lists and sends thresholds.
 
-    With `prefix` a subscription is filed only where its loose prefix leads (Definition 12): at another worker of its
-    keywords, a message can come up to the threshold only through words that the plan has elsewhere. Its definition stays
-    there, so that nothing has to travel when the prefix grows.
+    A subscription is filed under those of its keywords that the plan leads here: what a message enters through another one is
+    found where that one leads. With `prefix` it is only filed under those of its loose prefix (Definition 12). Its
+    definition is at all workers of its keywords, so that nothing has to travel when the prefix grows.
 
     Options:
         index: how subscriptions are found; one of `DISSEMINATIONS`.
@@ -78,13 +77,17 @@ class ScoredEvaluator(Evaluator):
     def make_core(self, context: TaskContext) -> ScoredCore:
         """Return an empty table."""
         words = context.word_statistics
-        return ScoredCore(ScoredSubscriptions(self.index, context.space, context.metric, words), words)
+        table = ScoredSubscriptions(
+            self.index, context.space, context.metric, words, leads=self._leading_here, prefix=self.prefix
+        )
+        return ScoredCore(table, words)
 
     def open(self, context: TaskContext) -> None:
         """Start without queries."""
         super().open(context)
-        self._left_out: tuple[Ints, NDArray[np.float64]] = (_NONE, np.empty(0))
         self._filed = 0
+        #: Thresholds that have come of late: the epoch, numbers and values.
+        self._latest: list[tuple[int, Ints, NDArray[np.float64]]] = []
 
     @property
     def _scored(self) -> ScoredCore:
@@ -94,14 +97,13 @@ class ScoredEvaluator(Evaluator):
         """Take thresholds, then do what every evaluator does; ask for the thresholds of queries that came from others."""
         given_up = _NONE
         if come := inputs.batches("thresholds"):
-            columns = (np.concatenate([batch.column(name) for batch in come]) for name in THRESHOLD_FIELDS)
-            given_up = self._set(*columns)
-        if moved := inputs.batches("transfer"):
-            self._come(QueryBatch.concat(moved).number)
+            numbers, theta = (np.concatenate([batch.column(name) for batch in come]) for name in THRESHOLD_FIELDS)
+            given_up = self._set(numbers, theta)
+            if self._gives_bounds and self._schedule is not None and self._schedule.next is not None:
+                self._latest.append((epoch.number, numbers, theta))
+        self._latest = [one for one in self._latest if one[0] > epoch.number - self._context.epoch_feedback]
         before = self._plans()
         super().execute_epoch(epoch, inputs, emit)
-        if self.prefix and self._plans() != before:
-            self._set(*self._left_out)
         if len(given_up):
             self._note_moments(given_up, before)
         if len(unset := self._scored.unset[self._core.holds(self._scored.unset)]) and not epoch.final:
@@ -110,12 +112,37 @@ class ScoredEvaluator(Evaluator):
         self._context.count("filed", self._scored.filed - self._filed)  # adds up to how many are filed now
         self._filed = self._scored.filed
 
-    def _come(self, numbers: Ints) -> None:
-        """Note queries that others gave: what was known of them here from an earlier stay holds no more."""
-        self._scored.unset = np.union1d(self._scored.unset, numbers)
-        known, theta = self._left_out
-        rest = ~np.isin(known, numbers)
-        self._left_out = known[rest], theta[rest]
+    @property
+    def _gives_bounds(self) -> bool:
+        return "bounds" in self._context.targets
+
+    def _take_over(self, handover: Handover, inputs: Inputs, epoch: Epoch, emit: Emitter) -> None:
+        """File what others gave, with the thresholds that they knew, and what has come since; else these are asked for."""
+        super()._take_over(handover, inputs, epoch, emit)
+        if given := inputs.batches("bounds"):
+            self._set(*(np.concatenate([batch.column(name) for batch in given]) for name in BOUND_FIELDS))
+            moved = np.concatenate([batch.column(BOUND_FIELDS[0]) for batch in given])
+            # Who gave them has had, before, all that came until then; the rest has come here, to who did not have them.
+            for _, numbers, theta in self._latest:
+                concerned = np.isin(numbers, moved)
+                self._set(numbers[concerned], theta[concerned])
+        elif moved := inputs.batches("transfer"):
+            self._scored.unset = np.union1d(self._scored.unset, QueryBatch.concat(moved).number)
+
+    def _follow(self, handover: Handover, orders: Sequence[TupleBatch], epoch: Epoch, emit: Emitter) -> None:
+        """Follow orders; where plans have changed, other keywords lead here, from the messages of this epoch on."""
+        before = self._plans()
+        super()._follow(handover, orders, epoch, emit)
+        if self._plans() != before:
+            self._scored.refile()
+            self._latest = []
+
+    def _leading_here(self, queries: QueryBatch) -> NDArray[np.bool_] | None:
+        """Tell of each keyword whether the plan in force, or the one in preparation, leads messages with it here."""
+        context = self._context
+        here = [keywords_to(plan, queries, context.index, context.metric) for plan in self._plans()]
+        known = [one for one in here if one is not None]
+        return np.logical_or.reduce(known) if len(known) == len(here) > 0 else None
 
     def _plans(self) -> list[Plan]:
         """Return the plan in force and the one in preparation."""
@@ -137,42 +164,18 @@ class ScoredEvaluator(Evaluator):
         numbers, last = np.unique(numbers[::-1], return_index=True)
         theta = theta[::-1][last]
         fallen: Ints = numbers[(theta == -np.inf) & (self._scored.bounds(numbers) > -np.inf)]
-        if self.prefix and len(numbers):
-            here = self._within_prefix(numbers, theta)
-            known, kept = self._left_out
-            rest = ~np.isin(known, numbers) & self._core.holds(known)
-            self._left_out = np.append(known[rest], numbers[~here]), np.append(kept[rest], theta[~here])
-            theta = np.where(here, theta, np.inf)
         self._scored.bind(numbers, theta)
         return fallen
-
-    def _within_prefix(self, numbers: Ints, theta: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell which subscriptions have a word here, under one of the plans, through which a message can come up to theta."""
-        here = np.ones(len(numbers), np.bool_)
-        some = np.flatnonzero(theta > 0)  # others keep all words
-        queries = self._core.queries(numbers[some])
-        weights = unit_weights(queries.kw_off, queries.kw, self._context.word_statistics)
-        off, kw = loose_prefixes(queries.kw_off, queries.kw, weights, theta[some], queries.alpha)
-        # Who has lost no word is where it was sent, under one of the plans; few have lost some.
-        shorter = np.flatnonzero(np.diff(off) < np.diff(queries.kw_off))
-        cut = replace(queries, kw_off=off, kw=kw).take(shorter)
-        leads = np.zeros(len(cut), np.bool_)
-        for plan in self._plans() if len(cut) else ():
-            routed_off, workers = route_queries(plan, cut, self._context.metric)
-            leads |= np.bincount(np.repeat(np.arange(len(cut)), np.diff(routed_off))[workers == self._context.index],
-                                 minlength=len(cut)) > 0  # fmt: skip
-        here[some[shorter]] = leads
-        return here
 
     # --- state -------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> State:
-        """Return what was left out too."""
-        return {**super().snapshot(), "left_out": list(self._left_out)}
+        """Return the thresholds that have come of late too."""
+        return {**super().snapshot(), "latest": [list(one) for one in self._latest]}
 
     def restore(self, state: State) -> None:
-        """Take over a snapshot; with other evaluators all thresholds are asked for."""
+        """Take over a snapshot, under the plans that were in force then; with other evaluators all thresholds are asked for."""
         super().restore(state)
-        if "left_out" in state:
-            self._left_out = state["left_out"][0], state["left_out"][1]
+        self._latest = [(epoch, numbers, theta) for epoch, numbers, theta in state.get("latest", ())]
+        self._scored.refile()
         self._filed = self._scored.filed

@@ -230,15 +230,31 @@ class GridPlan:
         """Return the next plan, in which two units are one; by place their boxes are, with all of their parts."""
         return successor(self, **self._units.merged(one, other))
 
+    def keyword_workers(self, regions: Regions) -> Workers | None:
+        """Return for each keyword of queries that want any of theirs the worker at which objects that have it meet them.
+
+        None where queries are in many boxes, so that a keyword leads to several workers.
+        """
+        if not self.anchored:
+            return None
+        box = self.a_grid.route_points(regions.at_x, regions.at_y)
+        found: Workers = self.part_worker[self._parts_of(regions.kw, np.repeat(box, np.diff(regions.kw_off)))]
+        return found
+
+    def _parts_of(self, word: Ints, box: NDArray[np.integer]) -> Ints:
+        """Return the parts of keywords in boxes."""
+        found: Ints = parts_of_words(
+            column(word, np.int64), column(box, np.int64), self.part_start, self.base_off, self.base_first,
+            self.range_off, self.range_start, self.range_part,
+        )  # fmt: skip
+        return found
+
     def filed(self, regions: Regions) -> Filed:
         """Return which units bring each query to workers."""
         off, box = self._boxes_of(regions)
         row = np.repeat(np.arange(len(regions)), np.diff(off))
         pair, word, plain = filed_words(regions, row)
-        part = parts_of_words(
-            column(word, np.int64), column(box[pair], np.int64), self.part_start, self.base_off, self.base_first,
-            self.range_off, self.range_start, self.range_part,
-        )  # fmt: skip
+        part = self._parts_of(word, box[pair])
         each, parts = csr_take(self.part_off, np.arange(len(self.part_worker)), box[plain])
         return Filed.of(
             np.concatenate([row[pair], np.repeat(row[plain], np.diff(each))]),

@@ -191,15 +191,29 @@ class KeywordFirstPlan:
         )
         return found
 
+    def keyword_workers(self, regions: Regions) -> Workers:
+        """Return for each keyword of queries that want any of theirs the worker at which objects that have it meet them."""
+        row = np.repeat(np.arange(len(regions)), np.diff(regions.kw_off))
+        found: Workers = self.box_worker[self._boxes_at(regions, row, self._parts_of(regions.kw))]
+        return found
+
+    def _parts_of(self, word: Ints) -> Ints:
+        """Return the parts of keywords."""
+        found: Ints = parts_of_words(column(word, np.int64), column(np.zeros(len(word)), np.int64), *self._by_keyword)
+        return found
+
+    def _boxes_at(self, regions: Regions, row: Ints, part: Ints) -> Ints:
+        """Return the boxes of parts at the places of rows of queries."""
+        cell = column(self.grid.cells_of(regions.at_x, regions.at_y)[row], np.int64)
+        found: Ints = boxes_at(column(part, np.int64), cell, self.columns, self.box_off, self.boxes)
+        return found
+
     def _filed(self, regions: Regions) -> tuple[Ints, Ints, Ints]:
         """Return rows of queries, units and keywords; those of queries without keywords come last."""
         filed, word, plain = filed_words(regions, np.arange(len(regions)))
         row = np.concatenate([filed, np.repeat(plain, self.parts)])
-        part = parts_of_words(column(word, np.int64), column(np.zeros(len(word)), np.int64), *self._by_keyword)
-        which = column(np.concatenate([part, np.tile(np.arange(self.parts), len(plain))]), np.int64)
-        cell = column(self.grid.cells_of(regions.at_x, regions.at_y)[row], np.int64)
-        unit: Ints = boxes_at(which, cell, self.columns, self.box_off, self.boxes)
-        return row, unit, np.append(word, np.full(len(row) - len(word), NO_WORD))
+        part = np.concatenate([self._parts_of(word), np.tile(np.arange(self.parts), len(plain))])
+        return row, self._boxes_at(regions, row, part), np.append(word, np.full(len(row) - len(word), NO_WORD))
 
     # --- units, cut and merged (`partitioners.plans.divisible`) ---
 

@@ -5,14 +5,25 @@ an object that has both). The rule is the same everywhere and needs no message: 
 first reports. A worker finds out by routing the two once more, for matches only.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from partitioners.columns import Csr, Floats, Ints, Points, Regions, Workers, check_range, column, kernel
 from partitioners.plans.plan import Plan
 from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch
 from streams.geometry import Metric, boxed, region_bounds
 
-__all__ = ["first_meeting", "regions_of", "route_objects", "route_queries", "route_queries_by_both", "united"]
+__all__ = [
+    "first_meeting",
+    "keywords_to",
+    "regions_of",
+    "route_objects",
+    "route_queries",
+    "route_queries_by_both",
+    "united",
+]
 
 
 def route_objects(plan: Plan, objects: ObjectBatch) -> Csr:
@@ -41,6 +52,15 @@ def route_queries_by_both(
     regions = regions_of(old, queries, metric, home)
     alike = old.space == new.space and old.reads_words == new.reads_words
     return old.route_regions(regions), new.route_regions(regions if alike else regions_of(new, queries, metric, home))
+
+
+def keywords_to(plan: Plan, queries: QueryBatch, worker: int, metric: Metric) -> NDArray[np.bool_] | None:
+    """Tell of each keyword of topk queries whether an object that has it meets them at a worker; None: not to be told apart."""
+    workers_of: Callable[[Regions], Workers | None] | None = getattr(plan, "keyword_workers", None)
+    if workers_of is None or not plan.reads_words:
+        return None
+    found = workers_of(regions_of(plan, queries, metric))
+    return None if found is None else np.equal(found, worker)
 
 
 def regions_of(plan: Plan, queries: QueryBatch, metric: Metric, home: Workers | None = None) -> Regions:

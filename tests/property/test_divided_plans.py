@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_plan_changes import PLANS, SPACE, _routes, _words
 
 from partitioners import FineGrid, GridPlan
-from partitioners.columns import Regions
+from partitioners.columns import Points, Regions
 from partitioners.plans.divisible import COLUMN, FIRST_WORD, KEYWORD, LAST_WORD, NO_WORD, ROW, Cut
 from partitioners.plans.plan import plan_fields, successor
 from partitioners.plans.random_changes import random_change
@@ -104,6 +104,28 @@ def test_units_of_queries_are_those_that_bring_them_to_workers(name, seed):
         words = regions.kw[regions.kw_off[row] : regions.kw_off[row + 1]].tolist()
         wanted = words if regions.match_any[row] else words[-1:]
         assert set(filed.word[mine].tolist()) == set(wanted or [NO_WORD])
+
+
+@pytest.mark.parametrize("name", ["location", "keyword", "prefix", "spatial-first", "keyword-first"])
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_keywords_lead_to_the_workers_of_their_units(name, seed):
+    """Each keyword of a query that wants any leads to the worker of its unit, and objects that have it go there too."""
+    rng = np.random.default_rng(seed)
+    plan = PLANS[name][4]
+    for _ in range(4):
+        plan = random_change(plan, rng)
+    drawn = _regions(rng)
+    regions = Regions.of(drawn.bounds, drawn.kw_off, drawn.kw, np.ones(len(drawn), np.bool_))
+    workers, filed = plan.keyword_workers(regions), plan.filed(regions)
+    leads = {
+        (row, word): plan.unit_worker[unit] for row, unit, word in zip(filed.row, filed.unit, filed.word, strict=True)
+    }
+    row = np.repeat(np.arange(len(regions)), np.diff(regions.kw_off))
+    assert workers.tolist() == [leads[key] for key in zip(row, regions.kw, strict=True)]
+    for i in range(0, len(row), 7):
+        seen = plan.route_points(Points.of(*rng.random((2, 1)), np.array([0, 1]), regions.kw[[i]]))[1]
+        assert workers[i] in seen
 
 
 @pytest.mark.parametrize("name", DIVISIBLE)

@@ -315,9 +315,10 @@ def test_checkpoints_of_an_older_format_are_refused_with_the_reason(store):
     """The error itself says which format was found, and what to do."""
     save(store, 0, checkpoint(4), keep=3)
     name = f"000000000/{MANIFEST}"
-    store.write(name, store.read(name, 10_000).replace(b'"format": 3', b'"format": 2'))
+    store.write(name, store.read(name, 10_000).replace(f'"format": {FORMAT_VERSION}'.encode(), b'"format": 2'))
     with pytest.raises(
-        StoreError, match=r"is whole \(the newest: manifest.json has format 2, expected 3; use the release"
+        StoreError,
+        match=rf"is whole \(the newest: manifest.json has format 2, expected {FORMAT_VERSION}; use the release",
     ):
         load_newest(store)
 

@@ -9,7 +9,7 @@ from latest_queries import latest_topology, write_latest_inputs
 
 from operators.balancing.dskype.draft import Draft
 from operators.balancing.dskype.policy import DSKYPE, DskypeSettings
-from operators.balancing.dskype.unit_costs import Cuts, UnitCosts, unit_costs
+from operators.balancing.dskype.unit_costs import Cuts, UnitCosts, Work, unit_costs
 from operators.balancing.policy import Ask, Change, View, settings_of
 from operators.balancing.registry import policy_of
 from operators.balancing.statistics import STATISTICS, CostReport, StatisticsRequest, make_reporter
@@ -68,7 +68,8 @@ def queries(x, y, words, *, match_any=True):
 
 def costs_of(plan, worker, regions, cost):
     cell = plan.grid.cells_of(regions.at_x, regions.at_y)
-    return unit_costs(plan, worker, plan.filed(regions), cell, np.asarray(cost, float), np.ones(len(regions)))
+    work = Work(np.arange(len(cost)), np.full(len(cost), -1), np.asarray(cost, float))
+    return unit_costs(plan, worker, plan.filed(regions), cell, work, np.ones(len(regions)))
 
 
 # --- what an evaluator answers ---
@@ -86,6 +87,17 @@ def test_query_counts_for_the_first_of_its_units_and_keywords():
     assert found.cuts.at[by_word].tolist() == [20]
     assert found.cuts.cost[by_word].tolist() == [1000.0]
     assert costs_of(plan, 2, regions, [1, 10, 100, 1000]).cost.tolist() == [1000.0]
+
+
+def test_work_that_is_known_by_keyword_counts_for_its_unit():
+    """What was done for a keyword is its unit's; for a keyword of another worker, or an unknown one, the first of the query."""
+    plan = KEYWORDS.divided(Cut(0, KEYWORD, 50)).plan
+    regions = queries([0.5] * 2, [0.5] * 2, [[10, 60, 120], [120]])
+    work = Work(np.array([0, 0, 0, 0, 1]), np.array([10, 60, 120, -1, 120]), np.array([1.0, 10.0, 100.0, 1000.0, 1e4]))
+    cell = plan.grid.cells_of(regions.at_x, regions.at_y)
+    found = unit_costs(plan, 0, plan.filed(regions), cell, work, np.ones(2))
+    assert found.cost.tolist() == [1101.0, 10.0]
+    assert found.queries.tolist() == [1.0, 0.0]
 
 
 def test_answers_travel():

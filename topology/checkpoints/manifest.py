@@ -17,7 +17,7 @@ __all__ = [
     "folder_name", "pack_manifest", "serial_of", "unpack_manifest",
 ]  # fmt: skip
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 MANIFEST = "manifest.json"
 #: The folder of the parts that several checkpoints share.
 PARTS = "parts"

@@ -33,7 +33,7 @@ class DskypeSettings:
         units: there are at most so many units for each worker; from half of that on, neighbours are merged.
     """
 
-    threshold: float = 1.15
+    threshold: float = 1.1
     reports: int = 2
     patience: int = 1
     operations: int = 32

@@ -1,8 +1,8 @@
 """What the units of one worker cost, and what a cut through one of them would take off.
 
-Work is known by query. A query that several units bring to a worker counts for the first of them, and there for its first
-keyword: of the keywords of a query the most frequent one causes most of its work, and ids, as well as the parts that
-partitioners make, are in the order of frequency.
+Work is known by query, or by query and keyword. Where it is known by query alone, one that several units bring to a worker
+counts for the first of them, and there for its first keyword: of the keywords of a query the most frequent one causes most
+of its work, and ids, as well as the parts that partitioners make, are in the order of frequency.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from partitioners.columns import Floats, Ints
 from partitioners.plans.divisible import COLUMN, KEYWORD, Divisible, Filed
 
-__all__ = ["Cuts", "UnitCosts", "unit_costs"]
+__all__ = ["Cuts", "UnitCosts", "Work", "unit_costs"]
 
 #: Cuts that are looked at along one axis of a unit, and the dearest units for which there are any.
 _CUTS, _DEAR = 32, 8
@@ -71,16 +71,25 @@ class UnitCosts:
         return cls(unit, cost, queries, Cuts(*cuts))
 
 
-def unit_costs(plan: Divisible, worker: int, filed: Filed, cell: Ints, cost: Floats, count: Floats) -> UnitCosts:
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What was done: for which query (its row), for which of its keywords (-1: nobody knows), and how much."""
+
+    row: Ints
+    word: Ints
+    cost: Floats
+
+
+def unit_costs(plan: Divisible, worker: int, filed: Filed, cell: Ints, work: Work, count: Floats) -> UnitCosts:
     """Add up what queries cost by unit of a worker.
 
-    `cell` is the cell of each query's place, `cost` what it costs, and `count` how many queries it stands for.
+    `cell` is the cell of each query's place, and `count` how many queries it stands for.
     """
     mine = np.flatnonzero(plan.unit_worker[filed.unit] == worker)
-    first = mine[np.append(True, filed.row[mine[1:]] != filed.row[mine[:-1]])] if len(mine) else mine
-    row, unit, word = filed.row[first], filed.unit[first], filed.word[first]
+    row, unit, word = filed.row[mine], filed.unit[mine], filed.word[mine]
+    cost, number = _placed(row, word, work), count[row] * np.append(True, row[1:] != row[:-1])[: len(row)]
     units = np.flatnonzero(plan.unit_worker == worker)
-    by_unit, queries = (_sums(unit, weight[row], len(plan.unit_worker))[units] for weight in (cost, count))
+    by_unit, queries = (_sums(unit, weight, len(plan.unit_worker))[units] for weight in (cost, number))
     column, line = cell % plan.grid.columns, cell // plan.grid.columns
     none, nothing = np.empty(0, np.int64), np.empty(0)
     cuts = [Cuts(none, none, none, none, nothing, nothing)]
@@ -88,10 +97,24 @@ def unit_costs(plan: Divisible, worker: int, filed: Filed, cell: Ints, cost: Flo
         here = np.flatnonzero(unit == dear)
         for axis, low, high, adds in plan.room(dear):
             places = word[here] if axis == KEYWORD else (column if axis == COLUMN else line)[row[here]]
-            at, above, number = _cuts(places, cost[row[here]], count[row[here]], low, high)
+            at, above, held = _cuts(places, cost[here], number[here], low, high)
             ones = np.ones(len(at), np.int64)
-            cuts.append(Cuts(dear * ones, axis * ones, adds * ones, at, above, number))
+            cuts.append(Cuts(dear * ones, axis * ones, adds * ones, at, above, held))
     return UnitCosts(units, by_unit, queries, Cuts.concat(cuts))
+
+
+def _placed(row: Ints, word: Ints, work: Work) -> Floats:
+    """Return what was done for each of some pairs of query and keyword, rows ascending; the first of a query has the rest."""
+    cost = np.zeros(len(row))
+    if not len(row):
+        return cost
+    pairs = np.stack([np.append(row, work.row), np.append(word, work.word)])
+    _, named, place = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
+    at = named[place.ravel()[len(row) :]]
+    first = np.minimum(np.searchsorted(row, work.row), len(row) - 1)
+    at = np.where(at < len(row), at, first)
+    here = row[at] == work.row
+    return cost + np.bincount(at[here], work.cost[here], minlength=len(row))
 
 
 def _sums(group: Ints, weight: Floats, groups: int) -> Floats:

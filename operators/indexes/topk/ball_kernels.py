@@ -10,7 +10,8 @@ words       int32 rows by word, the last three of them float32: see the constant
 starts      int32, for a word with grids: the largest slope of each level (float32 bits), then for each level its cells, row by
             row, and where the last ends; counted from the word's first ball. Level 0 has `LISTS` lists instead of cells
 places      int32 rows by slot: where each of its balls is, counted from the word's first, and in the low `CODE_BITS` how it is
-            filed: a list, `LISTS` + level, or `TAILED`. A subscription with many keywords has its row in `more`, at its place 0
+            filed: a list, `LISTS` + level, or `TAILED`; -1 for a keyword that is not filed. A subscription with many keywords
+            has its row in `more`, at its place 0
 state       int64: see the constants
 """
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.knn.lanes import LANES
-from operators.indexes.topk.scored_table import ALPHA, COUNT, FIRST, INLINE, NORM, THETA
+from operators.indexes.topk.scored_table import ALPHA, BITS, COUNT, FIRST, INLINE, NORM, THETA
 from streams.kernel import kernel, lean_kernel
 
 Int = Any  # a machine integer, numpy's or Python's
@@ -154,7 +155,7 @@ def _cell(u: Single, v: Single, level: Int) -> Int:
 @lean_kernel
 def _note(owner: Int, word: Int, place: Int, code: Int, rows: Rows, places: Slots, more: Slots) -> None:
     """Let a subscription know where its ball is."""
-    parts, long = rows
+    parts, long, _ = rows
     slot: Int = owner >> 3
     which: Int = owner & 7
     packed = (place << CODE_BITS) | code
@@ -425,7 +426,7 @@ def add(
     scratch: Any,
 ) -> bool:  # fmt: skip
     """File subscriptions from (slot, keyword) `done` on; return whether all are filed."""
-    parts, long = rows
+    parts, long, filing = rows
     for i in range(done[0], slots.shape[0]):
         slot = np.int64(slots[i])
         slope, start = _slope(slot, lines, diagonal)
@@ -433,7 +434,9 @@ def add(
         square: Any = 0.0
         for which in range(count):
             word = _word(slot, which, parts, long)
-            if which >= done[1]:
+            if which >= done[1] and not _is_filed(slot, which, filing):
+                _lose(slot, which, parts, pool[6], pool[7])
+            elif which >= done[1]:
                 own, rest = np.float32(slope * idf[word]) * _UP, np.float32(slope * math.sqrt(square)) * _UP
                 owner = np.int32((slot << 3) | (which if count <= INLINE else 7))
                 if not _file(word, spots[i, 0], spots[i, 1], own, rest, start, sign, owner, rows, pool, scratch):
@@ -471,11 +474,13 @@ def _pull(word: Int, packed: Int, pool: Pool, due: Slots) -> None:
 @lean_kernel
 def discard(slots: Slots, rows: Rows, pool: Pool, due: Slots) -> None:
     """Take subscriptions out; `due` has room for every word."""
-    parts, long = rows
+    parts, long, _ = rows
     for i in range(slots.shape[0]):
         slot = np.int64(slots[i])
         for which in range(np.int64(parts[slot, COUNT])):
-            _pull(_word(slot, which, parts, long), _place(slot, which, parts, pool[6], pool[7]), pool, due)
+            packed = _place(slot, which, parts, pool[6], pool[7])
+            if packed >= 0:
+                _pull(_word(slot, which, parts, long), packed, pool, due)
 
 
 @lean_kernel
@@ -505,9 +510,12 @@ def retune(
     done: Ints, slots: Slots, spots: Singles, diagonal: float, lines: Floats, idf: Floats, raw: Ints, rows: Rows, pool: Pool,
     scratch: Any, due: Slots,
 ) -> bool:  # fmt: skip
-    """Give balls new sizes, where they are if they may stay, from (slot, keyword) `done` on; return whether all are done."""
+    """Give balls new sizes, where they are if they may stay, from (slot, keyword) `done` on; return whether all are done.
+
+    Those of keywords that have come to be filed are made, and those that are not to be filed any more taken out.
+    """
     balls, words, marks, places, more, state = pool[0], pool[2], pool[3], pool[6], pool[7], pool[8]
-    parts, long = rows
+    parts, long, filing = rows
     total = slots.shape[0]
     for i in range(done[0], total):
         if i + 2 * _AHEAD < total:
@@ -524,7 +532,12 @@ def retune(
         square: Any = 0.0
         for which in range(count):
             word = _word(slot, which, parts, long)
-            if which >= done[1]:
+            if which >= done[1] and not _is_filed(slot, which, filing):
+                packed = _place(slot, which, parts, places, more)
+                if packed >= 0:
+                    _pull(word, packed, pool, due)
+                    _lose(slot, which, parts, places, more)
+            elif which >= done[1]:
                 own, rest = np.float32(slope * idf[word]) * _UP, np.float32(slope * math.sqrt(square)) * _UP
                 packed = _place(slot, which, parts, places, more)
                 steep, reference = _steep(own, rest), marks[word, REFERENCE]
@@ -554,8 +567,14 @@ def retune(
 
 
 @lean_kernel
+def _is_filed(slot: Int, which: Int, filing: Ints) -> bool:
+    """Tell whether a keyword is to be filed (`scored_table`)."""
+    return bool(filing.shape[0] == 0 or which >= BITS or (filing[slot] >> which) & 1)
+
+
+@lean_kernel
 def _lose(slot: Int, which: Int, parts: Slots, places: Slots, more: Slots) -> None:
-    """Note that a ball is nowhere for the moment."""
+    """Note that a ball is nowhere."""
     if parts[slot, COUNT] <= INLINE:
         places[slot, which] = -1
     else:

@@ -52,7 +52,7 @@ TOGETHER = 16
 MOST_RUNS = (2 << FINEST) + 2
 #: Messages after which it is asked whether levels still suit them; how much of the way to a new norm is gone at a time; and how
 #: many messages should be below it.
-_ASKED, _STEP, _SHARE = 32, np.float32(0.05), np.float32(0.8)
+_ASKED, _STEP, _SHARE = 32, np.float32(0.02), np.float32(0.8)
 #: How far norms may move before a word is laid out anew.
 _SMALLER, _LARGER = np.float32(0.75), np.float32(1.33)
 _UP = np.float32(1.000001)
@@ -114,30 +114,30 @@ def _norm_seen(word: Int, norm: Any, words: Slots, marks: Singles, due: Slots, s
 
 
 @lean_kernel
-def _look(begin: Int, end: Int, whose: Slots, looked: Slots, tally: Ints) -> None:
+def _look(begin: Int, end: Int, word: Int, whose: Slots, looked: Slots, tally: Ints) -> None:
     """Note the owners of some of the balls that are tested next; where there is no room, every other one is enough."""
     while tally[NEXT] < tally[TESTED] + end - begin:
         owner = np.int64(whose[begin + tally[NEXT] - tally[TESTED]])
         tally[NEXT] += tally[EVERY]
         if owner < 0:
             continue
-        if tally[LOOKED] == looked.shape[0]:
+        if tally[LOOKED] == looked.shape[1]:
             tally[LOOKED] //= 2
             tally[EVERY] *= 2
             for i in range(tally[LOOKED]):
-                looked[i] = looked[2 * i]
-        looked[tally[LOOKED]] = owner >> 3
+                looked[0, i], looked[1, i] = looked[0, 2 * i], looked[1, 2 * i]
+        looked[0, tally[LOOKED]], looked[1, tally[LOOKED]] = owner >> 3, word
         tally[LOOKED] += 1
 
 
 @lean_kernel
 def scan(
-    keys: Ints, first: Int, row: Slots, weight: Singles, norm: Singles, sign: Slots, spots: Singles, pool: Any, due: Slots,
-    runs: Ints, out: Ints, looked: Slots, tally: Ints,
+    keys: Ints, first: Int, row: Slots, word_of: Slots, weight: Singles, norm: Singles, sign: Slots, spots: Singles, pool: Any,
+    due: Slots, runs: Ints, out: Ints, looked: Slots, tally: Ints,
 ) -> Int:  # fmt: skip
     """Write candidates (slot above, probe below) of probes from `first` on, until `out` is full; return where to go on.
 
-    `looked` takes the slots of some of the balls that are tested, evenly drawn.
+    `looked` takes the slots, and the words, of some of the balls that are tested, evenly drawn.
     """
     balls, owners, words, marks, starts, lifts, _, _, state = pool
     zero, one, tiny = np.float32(0.0), np.float32(1.0), np.float32(1e-6)
@@ -218,7 +218,7 @@ def scan(
                 tally[BALL] = 0
             else:
                 if tally[NEXT] < tally[TESTED] + end - p:
-                    _look(p, end, whose, looked, tally)
+                    _look(p, end, word_of[probe], whose, looked, tally)
                 tally[TESTED] += end - p
             while p < end:
                 if count + LANES > out.shape[0]:

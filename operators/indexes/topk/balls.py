@@ -92,8 +92,8 @@ class Balls:
                 self._starts.view(np.float32), self._places, self._more, self._state)  # fmt: skip
 
     @property
-    def _rows(self) -> tuple[Slots, Slots]:
-        return self._table.parts, self._table.long
+    def _rows(self) -> tuple[Slots, Slots, Ints]:
+        return self._table.parts, self._table.long, self._table.filing
 
     def _spots(self, slots: Slots) -> NDArray[np.float32]:
         lines = self._table.lines
@@ -158,7 +158,7 @@ class Balls:
         self._refresh()
 
     def retune(self, slots: Slots) -> None:
-        """Give balls their new radii."""
+        """Give balls their new radii; what is filed follows `filing` of the table."""
         self._until_done(kernels.retune, slots, self._due)
         self._refresh()
 
@@ -209,16 +209,16 @@ class Balls:
             self._candidates, self._sorted = np.empty(room, np.int64), np.empty(room, np.int64)
         runs = np.empty((ball_probe.TOGETHER * ball_probe.MOST_RUNS, 3), np.int64)
         found, first, tally = [], 0, np.zeros(ball_probe.TALLY_SIZE, np.int64)
-        looked, tally[ball_probe.EVERY] = np.empty(LOOKED, np.int32), 1
+        looked, tally[ball_probe.EVERY] = np.empty((2, LOOKED), np.int32), 1
         while first < total:
             first = int(ball_probe.scan(
-                keys, first, row, weight, norm, sign, spots, self._pool, self._due, runs, self._candidates, looked, tally
+                keys, first, row, word, weight, norm, sign, spots, self._pool, self._due, runs, self._candidates, looked, tally
             ))  # fmt: skip
             if tally[ball_probe.COUNT]:
                 found.append(self._verify(int(tally[ball_probe.COUNT]), (row, word, exact), known))
         self._refresh()
         columns = self._parted(joined_hits(found)) if len(found) > 1 else _columns(joined_hits(found))
-        return Hits(*columns, int(tally[ball_probe.TESTED]), looked[: tally[ball_probe.LOOKED]].copy())
+        return Hits(*columns, int(tally[ball_probe.TESTED]), *looked[:, : tally[ball_probe.LOOKED]].copy())
 
     def _verify(self, count: int, probes: tuple[Slots, Slots, Floats], known: KnownMessages) -> Hits:
         sorted_ones = self._sorted[:count]

@@ -24,7 +24,7 @@ from streams.kernel import kernel
 from streams.scoring import norms
 from streams.vocabulary import Vocabulary
 
-__all__ = ["ALPHA", "COUNT", "FIRST", "INLINE", "NORM", "THETA", "ScoredTable", "X", "Y"]
+__all__ = ["ALPHA", "BITS", "COUNT", "FIRST", "INLINE", "NORM", "THETA", "ScoredTable", "X", "Y"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -33,6 +33,8 @@ Slots = NDArray[np.int32]
 #: Places in a line: float64 ones, and, in the int32 view, those of the keywords.
 X, Y, ALPHA, NORM, THETA = range(5)
 COUNT, FIRST, INLINE = 10, 11, 5
+#: Of so many keywords it can be said whether they are filed.
+BITS = 63
 _WIDTH = 8
 _LINE_BYTES = 64
 
@@ -93,6 +95,8 @@ class ScoredTable(QueryTable):
         lines: float64, a row a slot; see the module. `parts` are the same bytes as int32.
         long: the words of subscriptions with many.
         idf: by word.
+        filing: by slot, which keywords structures should file, as bits from the first keyword on; those beyond `BITS` are filed
+            anyway. A structure may file all, as long as there is any. Empty: all are filed.
         max_distance: of the space, as scores have it.
     """
 
@@ -105,6 +109,7 @@ class ScoredTable(QueryTable):
         self.parts: Slots = self.lines.view(np.int32)
         self.long: Slots = np.empty(0, np.int32)
         self.idf: Floats = np.empty(0)
+        self.filing: Ints = np.empty(0, np.int64)
         self._long_top = self._long_garbage = 0
 
     @property

@@ -5,6 +5,7 @@ what messages have entered: it knows subscriptions by their slots, which are sma
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.query_table import ASLEEP
 from operators.indexes.core.standing_queries import (
+    CHUNK,
     SAVED_COLUMNS,
     StandingQueries,
     finite_places,
@@ -21,6 +23,7 @@ from operators.indexes.core.standing_queries import (
 )
 from operators.indexes.range.range_index import Cost
 from operators.indexes.topk.disseminations import DISSEMINATIONS, dissemination
+from operators.indexes.topk.own_words import Leads, OwnWords
 from operators.indexes.topk.scored_table import ScoredTable
 from operators.indexes.topk.topk_index import Dissemination, Hits, Messages
 from streams.batches import QueryBatch
@@ -49,30 +52,33 @@ class ScoredSubscriptions(StandingQueries):
         vocabulary: the statistics that keywords are weighed by.
         known: structures by name, if not those of `operators.indexes.topk.disseminations`.
         renumbered: called when slots have changed all at once, with the slots as they were: what was at ``old[i]`` is at i.
+        leads: tells which keywords are filed here, where others have some of them; None: all are.
+        prefix: whether keywords outside of the loose prefix are left out too.
         options: of the structure.
 
     Attributes:
-        filed: how many have a threshold that a message may come up to.
+        filed: how many have a threshold that a message may come up to, and a keyword that is filed.
     """
 
     def __init__(
         self, name: str, space: Rect, metric: Metric, vocabulary: Vocabulary, *,
         known: Mapping[str, Callable[..., Dissemination]] = DISSEMINATIONS,
-        renumbered: Callable[[Slots], None] | None = None, **options: Any,
+        renumbered: Callable[[Slots], None] | None = None, leads: Leads | None = None, prefix: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         self._make = dissemination(name, known, **options)
         self._vocabulary = vocabulary
         self._theta = -np.inf
-        self._renumbered = renumbered
+        self._renumbered, self._leads, self._prefix = renumbered, leads, prefix
         self._cost = Cost()
         super().__init__(space, metric)
 
     def _clear(self) -> None:
         super()._clear()
         self._table: ScoredTable = self._new_table()
+        self._own = None if self._leads is None else OwnWords(self._table, self._leads, prefix=self._prefix)
         self._structure = self._make(self._table)
         self._recent: list[Slots] = []
-        self._remembered: Ints = np.empty(0, np.int64)
+        self._remembered: Ints = np.empty((2, 0), np.int64)
         self.filed = 0
 
     def _new_table(self) -> Any:
@@ -105,13 +111,21 @@ class ScoredSubscriptions(StandingQueries):
 
     def _file(self, queries: QueryBatch, slots: Slots) -> None:
         self._table.theta[slots] = self._theta
+        if self._own is not None:
+            self._own.admit(slots, queries)
         if self._theta < np.inf:
-            self._structure.add(slots)
-            self.filed += len(slots)
+            filed = slots[self._is_filed(slots)]
+            if len(filed):
+                self._structure.add(filed)
+            self.filed += len(filed)
+
+    def _is_filed(self, slots: Slots) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self._table.theta[slots] < np.inf
+        return found if self._own is None else found & (self._table.filing[slots] != 0)
 
     def _unfile(self, slots: Slots) -> Slots:
         self._remember()
-        filed = slots[self._table.theta[slots] < np.inf]
+        filed = slots[self._is_filed(slots)]
         if len(filed):
             self._structure.discard(filed)
         self.filed -= len(filed)
@@ -150,7 +164,11 @@ class ScoredSubscriptions(StandingQueries):
         if not len(slots):
             return
         slots = plain(slots, np.int32)
-        was, becomes = self._table.theta[slots] < np.inf, theta < np.inf
+        was, becomes = self._is_filed(slots), theta < np.inf
+        if self._own is not None:
+            filing = self._own.filing(slots, theta)
+            becomes &= filing != 0
+            self._table.filing[slots] = filing
         leaving, coming, staying = slots[was & ~becomes], slots[~was & becomes], slots[was & becomes]
         if len(leaving):
             self._structure.discard(leaving)
@@ -160,6 +178,15 @@ class ScoredSubscriptions(StandingQueries):
         if len(staying):
             self._structure.retune(staying)
         self.filed += int(np.count_nonzero(becomes)) - int(np.count_nonzero(was))
+
+    def refile(self) -> None:
+        """Ask anew which keywords lead here, and file what has come and gone."""
+        if self._own is None:
+            return
+        held = self._table.roster.held()
+        for start in range(0, len(held), CHUNK):
+            changed = self._own.renewed(plain(held[start : start + CHUNK], np.int32))
+            self.retune(changed, self._table.theta[changed])
 
     def hits(self, messages: Messages, ts: Ints) -> Hits:
         """Return the pairs of messages, with their times, and subscriptions that are awake and have not ended by then.
@@ -175,23 +202,27 @@ class ScoredSubscriptions(StandingQueries):
             awake = table.traits[found.slot] & ASLEEP == 0
             keep = awake if keep is None else keep & awake
         if keep is not None:
-            found = Hits(found.row[keep], found.slot[keep], found.score[keep], found.examined, found.looked)
+            found = replace(found, row=found.row[keep], slot=found.slot[keep], score=found.score[keep])
         self._note(len(messages), found)
         return found
 
     def _note(self, messages: int, found: Hits) -> None:
         cost = self._cost
         self._cost = Cost(cost.objects + messages, cost.candidates + found.examined, cost.matches + len(found.slot))
-        self._recent.append(found.looked[:: 1 + len(found.looked) // KEPT])
-        while sum(map(len, self._recent[1:])) >= KEPT:
+        through = found.through if len(found.through) else np.full(len(found.looked), -1, np.int32)
+        self._recent.append(np.stack([found.looked, through])[:, :: 1 + len(found.looked) // KEPT])
+        while sum(part.shape[1] for part in self._recent[1:]) >= KEPT:
             self._recent = self._recent[1:]
 
     def _remember(self) -> None:
         """Note whose the candidates of late were, before slots change hands."""
-        slots = np.concatenate([np.empty(0, np.int32), *self._recent])
+        slots, words = np.concatenate([np.empty((2, 0), np.int32), *self._recent], axis=1)
         self._recent = []
         if len(slots):
-            self._remembered = np.concatenate([self._remembered, self._table.roster.numbers_of(slots)])[-KEPT:]
+            # Without a word the index -1 reads some keyword, which does not matter.
+            keywords = np.where(words >= 0, self._table.words.raw[words], -1)
+            late = np.stack([self._table.roster.numbers_of(slots), keywords])
+            self._remembered = np.concatenate([self._remembered, late], axis=1)[:, -KEPT:]
 
     # --- work --------------------------------------------------------------------------------------------------------
 
@@ -206,14 +237,22 @@ class ScoredSubscriptions(StandingQueries):
     def weights(self) -> tuple[Ints, Floats]:
         """Return which subscriptions were looked at of late, and how often each."""
         self._remember()
-        numbers, counts = np.unique(self._remembered, return_counts=True)
+        numbers, counts = np.unique(self._remembered[0], return_counts=True)
         held = self.holds(numbers)
         return numbers[held], counts[held].astype(np.float64)
+
+    def weights_by_word(self) -> tuple[Ints, Ints, Floats]:
+        """Return the same with the keyword that each was looked at for, or -1 where that is not known."""
+        self._remember()
+        (numbers, keywords), counts = np.unique(self._remembered, axis=1, return_counts=True)
+        held = self.holds(numbers)
+        return numbers[held], keywords[held], counts[held].astype(np.float64)
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return self._table.nbytes + self._structure.nbytes + self._expiry.nbytes
+        own = 0 if self._own is None else self._own.nbytes
+        return self._table.nbytes + self._structure.nbytes + self._expiry.nbytes + own
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -226,7 +265,8 @@ class ScoredSubscriptions(StandingQueries):
             "bounds": self.bounds(numbers),
             "asleep": self.asleep(),
             "cost": np.array([cost.objects, cost.candidates, cost.matches], np.int64),
-            "recent": self._remembered,
+            "recent": self._remembered[0],
+            "recent_words": self._remembered[1],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -236,4 +276,5 @@ class ScoredSubscriptions(StandingQueries):
         self.bind(np.array(state["number"]), np.array(state["bounds"]))
         self.hush(state["asleep"])
         self._cost = Cost(*(int(number) for number in state["cost"]))
-        self._remembered = np.array(state["recent"])
+        recent = np.array(state["recent"])
+        self._remembered = np.stack([recent, np.array(state.get("recent_words", np.full(len(recent), -1)))])

@@ -9,7 +9,7 @@ where all is known.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -54,6 +54,7 @@ class Hits:
     Attributes:
         examined: how many candidates were looked at: the work done.
         looked: the slots of some of these candidates, evenly drawn: whose the work was.
+        through: for each of these the word (of the table) that it was looked at for, or -1; empty where nobody knows.
     """
 
     row: Slots
@@ -61,6 +62,7 @@ class Hits:
     score: Floats
     examined: int
     looked: Slots
+    through: Slots = field(default_factory=lambda: np.empty(0, np.int32))
 
 
 def joined_hits(parts: Sequence[Hits]) -> Hits:
