@@ -1,7 +1,7 @@
 """A service on loopback: objects published, alerts pushed, clients that wait, and how long an alert takes from end to end.
 
-The service is a process of its own with an engine beside it, as ``waterspout serve`` starts them; the clients are this process and
-one more. Publishing is next to a plain echo on the same server in the same run, which reads the same bodies and answers each:
+The service is a process of its own with an engine beside it, as ``waterspout serve`` starts them; the clients are in this
+process. Publishing is next to a plain echo on the same server in the same run, which reads the same bodies and answers each:
 what HTTP itself costs here. Everything shares the machine's cores, clients included.
 """
 
