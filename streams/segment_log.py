@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -76,7 +77,7 @@ def first_position(folder: Path) -> int:
 def trim(folder: Path, position: int) -> int:
     """Delete the segments that end at a position or before it, but never the last one; return how many bytes that were."""
     starts, freed = _segments(folder), 0
-    for start, after in zip(starts, starts[1:], strict=False):
+    for start, after in pairwise(starts):
         if after > position:
             break
         freed += after - start
@@ -125,7 +126,7 @@ class LogReader:
         return self._at_end(torn=bool(head))
 
     def _body(self, length: int) -> bytearray | None:
-        """Return the bytes of a frame, as far as they are there: in memory of their own, so that arrays over it are plain ones."""
+        """Return the bytes of a frame, where they are there: in memory of their own, so that arrays over it are plain ones."""
         assert self._file is not None
         left = os.fstat(self._file.fileno()).st_size - self._file.tell()
         if length > min(left, FRAME_BYTES):

@@ -76,7 +76,8 @@ def served(topology: Path, folder: Path, *options: str, state: Path | None = Non
     try:
         end = time.monotonic() + SECONDS
         while " on http" not in (said := log.read_text()):
-            assert time.monotonic() < end and process.poll() is None, said
+            assert time.monotonic() < end, said
+            assert process.poll() is None, said
             time.sleep(0.02)
         one = Served(process, said.split(" on ")[1].split()[0], log)
         yield one

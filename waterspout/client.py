@@ -121,7 +121,9 @@ def _headers(token: str | None) -> dict[str, str]:
 class _Subscription:
     """Where a subscription is, and what a message means to it; the same for both clients."""
 
-    def __init__(self, url: str, queries: Sequence[str | int], cursor: str | None, policy: Policy, queue: int | None) -> None:
+    def __init__(
+        self, url: str, queries: Sequence[str | int], cursor: str | None, policy: Policy, queue: int | None
+    ) -> None:
         self._base = url.replace("http", "ws", 1).rstrip("/") + "/results"
         self._options = [("query", str(one)) for one in queries] + [("policy", policy), ("lines", "many")]
         self._options += [("queue", str(queue))] if queue is not None else []
@@ -156,7 +158,7 @@ class _Subscription:
     def pause(self) -> float:
         """Return how long to wait before the next attempt."""
         seconds, self._seconds = self._seconds, min(2 * self._seconds, MOST_SECONDS)
-        return seconds * (0.5 + random.random())  # noqa: S311  # so that clients of one service do not come back together
+        return seconds * (0.5 + random.random())  # so that clients of one service do not come back together
 
 
 class Client:
@@ -270,7 +272,9 @@ class AsyncClient:
         """As `Client.publish`."""
         parts, base = [], 0
         for body in _batches(objects):
-            answer = await self._send("POST", "/objects", content=body, headers={"Content-Type": "application/x-ndjson"})
+            answer = await self._send(
+                "POST", "/objects", content=body, headers={"Content-Type": "application/x-ndjson"}
+            )
             parts.append((base, answer.json()))
             base += body.count(b"\n") + 1
         return _joined(parts)

@@ -13,7 +13,8 @@ def check_types(types: tuple[str, ...]) -> None:
     for name in types:
         if name not in QUERY_TYPES:
             raise DeclarationError(
-                f"types has '{name}'{did_you_mean(name, QUERY_TYPES)}, expected some of: {', '.join(QUERY_TYPES)}", ("types",)
+                f"types has '{name}'{did_you_mean(name, QUERY_TYPES)}, expected some of: {', '.join(QUERY_TYPES)}",
+                ("types",),
             )
 
 

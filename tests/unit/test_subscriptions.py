@@ -134,7 +134,14 @@ def test_cursors_that_are_none_are_told_from_those_that_expired(tmp_path):
         for _ in range(20):
             log.add(b"a", b"b")
         trim(tmp_path, log.hub.position)
-        for text, expired in (("", False), ("x", False), ("1-", False), ("-1", False), ("99999999", False), ("0-0", True)):
+        for text, expired in (
+            ("", False),
+            ("x", False),
+            ("1-", False),
+            ("-1", False),
+            ("99999999", False),
+            ("0-0", True),
+        ):
             with pytest.raises(CursorError) as error:
                 log.hub.cursor(text)
             assert error.value.expired == expired, text
