@@ -58,7 +58,9 @@ async def read_body(request: Request, limits: BodyLimits) -> bytes:
     announced = request.headers.get("content-length", "")
     most = limits.body_bytes
     if announced.isascii() and announced.isdigit() and (len(announced) > 18 or int(announced) > most):
-        raise ProblemError("too-large", f"a body of {announced} bytes is announced, more than {most:,}; send less at once")
+        raise ProblemError(
+            "too-large", f"a body of {announced} bytes is announced, more than {most:,}; send less at once"
+        )
     received = 0
     pieces: list[bytes] = []
     stream = request.stream().__aiter__()
@@ -119,7 +121,9 @@ def object_lines(request: Request, data: bytes, limits: BodyLimits) -> Lines:
 
 def _bounded(records: int, limits: BodyLimits) -> None:
     if records > limits.records:
-        raise ProblemError("too-large", f"{records:,} records in one body, more than {limits.records:,}; send fewer at once")
+        raise ProblemError(
+            "too-large", f"{records:,} records in one body, more than {limits.records:,}; send fewer at once"
+        )
 
 
 def _features(data: bytes) -> Lines:

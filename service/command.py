@@ -25,7 +25,7 @@ TimeOfRecords = Annotated[
     str,
     typer.Option(
         "--time",
-        help="What time records without one get: that of their 'arrival', or the stream's, for objects that bring it ('event').",
+        help="What time records without one get: that of their 'arrival', or the stream's where objects bring it ('event').",
     ),
 ]
 RetainedBytes = Annotated[

@@ -49,9 +49,7 @@ class Endpoint:
 
 def routes_of(endpoints: Sequence[Endpoint]) -> list[Route]:
     """Return the routes of requests."""
-    return [
-        Route(one.path.replace("{id}", "{id:path}"), one.handler, methods=[one.method]) for one in endpoints
-    ]
+    return [Route(one.path.replace("{id}", "{id:path}"), one.handler, methods=[one.method]) for one in endpoints]
 
 
 def openapi_of(endpoints: Sequence[Endpoint], version: str, *, token: bool) -> dict[str, Any]:

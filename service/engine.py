@@ -1,7 +1,7 @@
 """The engine: a process that runs the topology of a service, and ends with it.
 
-It is started by `service.engine_process` with a folder and one end of a socket. What it runs is in the folder, what it has done too,
-so that the next one goes on where this one was killed.
+It is started by `service.engine_process` with a folder and one end of a socket. What it runs is in the folder, what it has done
+too, so that the next one goes on where this one was killed.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from partitioners.plans.plan import save as save_plan
 from service.channel import EngineChannel
 from service.state_folder import StateFolder
 from service.watchers import Watchers
-from streams.errors import InputError, WaterspoutError
+from streams.errors import DeclarationError, InputError, WaterspoutError
 from streams.segment_log import first_position
 from topology.cli.logs import configure_logs
 from topology.declaration import Topology
@@ -89,7 +89,8 @@ class _Run:
 
 def main(folder: str, descriptor: int) -> int:
     """Run the topology of a folder until the service says otherwise."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; the service says when to stop
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # these go to a whole group of processes; the service says when to stop
     configure_logs()
     channel = EngineChannel(socket.socket(fileno=descriptor))
     told = _Run(channel)
@@ -108,10 +109,11 @@ def main(folder: str, descriptor: int) -> int:
             watcher=told.watchers,
         )
     except WaterspoutError as error:
-        channel.send("failed", str(error))
+        hopeless = isinstance(error, DeclarationError | InputError)  # it would be the same again
+        channel.send("failed", str(error), hopeless)
         return 1
     except Exception as error:
-        channel.send("failed", f"{type(error).__name__}: {error}")
+        channel.send("failed", f"{type(error).__name__}: {error}", False)
         raise
     channel.send("ended", _plain(outcome.summary))
     return 0

@@ -1,8 +1,8 @@
 """Who may come in: on loopback those who mean it, beyond it those who have the token.
 
-A page of somebody else, open in a browser of this machine, reaches loopback too. It cannot set the header of a token, but it could
-send plain requests and open WebSockets; so requests that say they come from another origin are refused, and on loopback those for
-another host name.
+A page of somebody else, open in a browser of this machine, reaches loopback too. It cannot set the header of a token, but it
+could send plain requests and open WebSockets; so requests that say they come from another origin are refused, and on loopback
+those for another host name.
 """
 
 import hmac

@@ -86,9 +86,13 @@ class _Figures:
         dropped = hub.dropped + sum(one.dropped for one in hub.subscriptions)
         yield _counter("results_dropped", "lines that were dropped for slow subscribers", dropped)
         yield _gauge("subscriptions", "who listens", len(hub.subscriptions))
-        yield _gauge("subscription_queue", "lines that wait for subscribers", sum(one.waiting for one in hub.subscriptions))
+        yield _gauge(
+            "subscription_queue", "lines that wait for subscribers", sum(one.waiting for one in hub.subscriptions)
+        )
         yield _gauge("journal_queue", "requests that wait to be journalled", service.writer.waiting)
-        yield _gauge("backlog_objects", "objects that wait to be evaluated", max(service.intake.seq - status.objects, 0))
+        yield _gauge(
+            "backlog_objects", "objects that wait to be evaluated", max(service.intake.seq - status.objects, 0)
+        )
         yield _gauge("queries_live", "queries that live", len(service.intake.registrations))
         yield _gauge("journal_bytes", "end of the journal", service.writer.position)
         yield _gauge("epochs_pending", "epochs under way", status.pending)

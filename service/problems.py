@@ -62,9 +62,7 @@ def rejects_of(rejected: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
 
 def problem_response(problem: ProblemError) -> Response:
     """Return a problem as a response."""
-    return Response(
-        msgspec.json.encode(problem.body()), problem.status, headers=problem.headers, media_type=MEDIA_TYPE
-    )
+    return Response(msgspec.json.encode(problem.body()), problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
 async def problem_of(_request: Request, error: Exception) -> Response:

@@ -86,7 +86,9 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
     async def ask(request: Request) -> Response:
         body = json_object(await read_body(request, service.bodies))
         if body.pop("continuous", False) is not False:
-            raise ProblemError("invalid", "a query that is asked once has continuous = false; PUT /queries/{id} registers one")
+            raise ProblemError(
+                "invalid", "a query that is asked once has continuous = false; PUT /queries/{id} registers one"
+            )
         name = body.pop("id", None) or f"ask-{secrets.token_hex(8)}"
         line = await service.ask(Operation("register", name, {**body, "continuous": False}))
         return Response(line, media_type=JSON)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-
 __all__ = ["Registration", "Registrations"]
 
 Id = int | str
@@ -98,5 +97,3 @@ class Registrations:
 def _is_big(name: Id) -> bool:
     """Tell whether an id is an integer that msgpack does not know."""
     return isinstance(name, int) and not -(2**63) <= name < 2**63
-
-

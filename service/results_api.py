@@ -37,7 +37,9 @@ MESSAGE_BYTES = 64 << 10
 MOST_QUERIES = 10_000
 
 PARAMETERS = [
-    Parameter("query", "query", "a query's identifier, repeatable; none: all", {"type": "array", "items": {"type": "string"}}),
+    Parameter(
+        "query", "query", "a query's identifier, repeatable; none: all", {"type": "array", "items": {"type": "string"}}
+    ),
     Parameter("cursor", "query", "go on behind this place"),
     Parameter("policy", "query", "what happens when too much waits", {"enum": list(POLICIES)}),
     Parameter("queue", "query", "how many lines may wait", {"type": "integer", "minimum": 1}),
@@ -54,9 +56,13 @@ def _subscribe(service: Service, params: QueryParams, cursor: str | None) -> tup
     if policy not in POLICIES:
         raise ProblemError("bad-request", f"policy is {policy[:60]!r}, expected one of {', '.join(POLICIES)}")
     if not (queue.isascii() and queue.isdigit() and len(queue) < 10 and int(queue) > 0):
-        raise ProblemError("bad-request", f"queue is {queue[:60]!r}, expected a number from 1 to {service.settings.queue_lines}")
+        raise ProblemError(
+            "bad-request", f"queue is {queue[:60]!r}, expected a number from 1 to {service.settings.queue_lines}"
+        )
     if len(names) > MOST_QUERIES or any(len(name) > 65_536 for name in names):
-        raise ProblemError("bad-request", f"{len(names):,} queries are named, expected at most {MOST_QUERIES:,}; leave all out for all")
+        raise ProblemError(
+            "bad-request", f"{len(names):,} queries are named, expected at most {MOST_QUERIES:,}; leave all out for all"
+        )
     limit = min(int(queue), service.settings.queue_lines)
     try:
         start = service.hub.cursor(cursor)
@@ -193,12 +199,20 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
         ]  # fmt: skip
         return Response(msgspec.json.encode({"subscriptions": found}), media_type="application/json")
 
+    async def position(_request: Request) -> Response:
+        cursor = str(service.hub.cursor(None))
+        return Response(msgspec.json.encode({"cursor": cursor}), media_type="application/json")
+
     header = Parameter("Last-Event-ID", "header", "go on behind this place")
     return [
         Endpoint(
             "GET", "/results", events, "Results as they come, as server-sent events (or over a WebSocket)",
             parameters=[*PARAMETERS, header], answers={200: ("Events", {"text/event-stream": {"type": "string"}})},
             problems=("bad-cursor", "expired-cursor", "busy"),
+        ),
+        Endpoint(
+            "GET", "/position", position, "The cursor of this moment: what is found from now on is behind it",
+            answers={200: ("The cursor", {"application/json": {"type": "object"}})},
         ),
         Endpoint(
             "GET", "/subscriptions", subscribers, "Who listens, what waits for each, and what was dropped",
@@ -239,5 +253,3 @@ async def _events(service: Service, subscription: Subscription, first: Sequence[
             coming.cancel()
     finally:
         service.hub.unsubscribe(subscription)
-
-

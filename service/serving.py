@@ -48,7 +48,7 @@ def read_token(path: Path | None, host: str) -> str | None:
     if path is None:
         if not is_loopback(host):
             raise DeclarationError(
-                f"--host {host} is beyond loopback, where every request needs a token; name a file that has one with --token-file"
+                f"--host {host} is beyond loopback, where every request needs a token; name a file with one: --token-file"
             )
         return None
     try:
@@ -69,7 +69,9 @@ def listening_on(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise InputError(f"cannot listen on {host} port {port}: {error.strerror or error}; try another --port") from None
+        raise InputError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; try another --port"
+        ) from None
     return listening
 
 

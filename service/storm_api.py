@@ -91,7 +91,13 @@ def endpoints(service: Service, end: Callable[[], None]) -> Sequence[Endpoint]:
         get("/api/v1/topology/summary", topologies, "All topologies: one"),
         get(one, topology, "The topology, its components and their figures", TOPOLOGY),
         get(f"{one}/component/{{component}}", component, "A component and its tasks", TOPOLOGY, COMPONENT),
-        post(f"{one}/rebalance/{{seconds}}", rebalance, "Go back to the newest checkpoint with fresh tasks", TOPOLOGY, SECONDS),
+        post(
+            f"{one}/rebalance/{{seconds}}",
+            rebalance,
+            "Go back to the newest checkpoint with fresh tasks",
+            TOPOLOGY,
+            SECONDS,
+        ),
         post(f"{one}/kill/{{seconds}}", kill, "End the service", TOPOLOGY, SECONDS),
     ]
 

@@ -87,7 +87,7 @@ class Task:
             limits=settings.limits.reading(),
             answers=wiring.answers,
             injections=topology.injections,
-            plan=wiring.plan,
+            plan=wiring.plan if _follows_plan(topology, self.spec.component) else None,
             statistics=_statistics(topology),
             checkpoints=settings.checkpoint is not None,
             targets=targets,
@@ -239,6 +239,18 @@ class Task:
         ]
         self._pending.clear()
         return self._lagged
+
+
+def _follows_plan(topology: Topology, name: str) -> bool:
+    """Tell whether what a component is sent is divided by the plan: not where its routers are of another kind."""
+    routers = [
+        topology.component(item.component) for item in topology.component(name).inputs if item.stream == "objects"
+    ]
+    bolts = [component for component in routers if component.kind == "bolt"]
+    return not bolts or any(
+        getattr(resolve(c.operator, (c.kind, c.name, "operator"), topology.base, c.classes), "needs_plan", False)
+        for c in bolts
+    )
 
 
 def _statistics(topology: Topology) -> Any:

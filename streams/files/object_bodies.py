@@ -1,4 +1,4 @@
-"""Objects that arrive as lines in memory: read as files are, and stamped with the time of their arrival where they have none."""
+"""Objects that arrive as lines in memory: read as files are, stamped with the time of their arrival where they have none."""
 
 from dataclasses import dataclass, replace
 
@@ -83,9 +83,7 @@ def read_object_body(
     return ObjectBody(ObjectBatch.concat(batches), RejectBatch.concat(rejects), given)
 
 
-def _stamped(
-    columns: ObjectColumns, arrival: int, watermark: int | None
-) -> tuple[ObjectColumns, NDArray[np.bool_]]:
+def _stamped(columns: ObjectColumns, arrival: int, watermark: int | None) -> tuple[ObjectColumns, NDArray[np.bool_]]:
     """Give a time to those that have none: of their arrival, but never before that of an accepted object before them."""
     stamped = columns.ts == UNSTAMPED
     if not stamped.any():
