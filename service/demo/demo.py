@@ -151,9 +151,13 @@ def run_demo(
         server = uvicorn.Server(config)
 
         async def main() -> None:
+            serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+            while not server.started and not serving.done():
+                await asyncio.sleep(STEP_SECONDS)
+            if server.started:
+                on_start(f"http://{LOOPBACK}:{listening.getsockname()[1]}/")
             sending = asyncio.ensure_future(demo.run())
-            on_start(f"http://{LOOPBACK}:{listening.getsockname()[1]}/")
-            await server.serve(sockets=[listening])
+            await serving
             sending.cancel()
 
         with contextlib.suppress(KeyboardInterrupt):
