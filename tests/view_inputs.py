@@ -1,8 +1,11 @@
-"""Frames of a run that never was, for tests of the live view."""
+"""Frames of a run that never was, and a watcher that keeps what it is told, for tests of the live view."""
 
 import numpy as np
 
 from service.view.frames import encode_frame
+from service.view.watched_plan import WatchedPlan
+from topology.faults import Fault
+from topology.lens import PLAN, PREPARED, SWITCHED
 
 
 def tick(number, *, span=0.1, serial=1, events=(), objects=10):
@@ -25,3 +28,37 @@ def plan(serial):
 
 
 START = encode_frame({"frame": "start", "name": "x"})
+
+
+class Recorder:
+    """A watcher that keeps everything."""
+
+    def __init__(self, kill_after=None):
+        self.events, self.plans, self.backs, self.faults_struck = [], [], [], []
+        self.acked, self._kill_after = 0, kill_after
+
+    def begin(self, wiring, totals):
+        self.plan = WatchedPlan(wiring.plan)
+        self.totals = [dict(totals)]
+
+    def report(self, report):
+        for event in report.events:
+            self.events.append((report.epoch, event))
+            if event["event"] in (PLAN, PREPARED, SWITCHED) and self.plan.happened(event):
+                self.plans.append(self.plan.plan.version)
+
+    def ack(self, epoch, pending):
+        self.acked += 1
+
+    def struck(self, fault):
+        self.faults_struck.append(fault)
+
+    def go_back(self, start, totals):
+        self.backs.append(start)
+        self.totals.append(dict(totals))
+
+    def faults(self):
+        if self._kill_after is not None and self.acked >= self._kill_after:
+            self._kill_after = None
+            return [Fault("kill", task="evaluator[1]")]
+        return ()

@@ -13,9 +13,9 @@ import uvicorn
 from service.app import make_app
 from service.demo.replay import Replay, hotspot_injections, hotspot_queries, standing_queries
 from service.intake import Operation
+from service.listening import listening_on
 from service.problems import ProblemError
 from service.service import Service, ServiceSettings
-from service.serving import listening_on
 from service.view.controls import Hotspot
 from service.view.engine_watcher import KILL, NOTE
 from service.view.mounting import hub_of

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from adaptive_inputs import adaptive_topology, restless
 from range_inputs import lines_of, write_inputs
+from view_inputs import Recorder
 
 from operators.operator import Emitter, Inputs
-from service.view.watched_plan import WatchedPlan
 from streams.batches import ObjectBatch
 from streams.columns import Ids
 from streams.geometry import Rect
 from topology import run
-from topology.lens import MOST_OBJECTS, PARTS, PLACES, PLAN, PREPARED, SWITCHED, Lens
+from topology.lens import MOST_OBJECTS, PARTS, PLACES, PLAN, SWITCHED, Lens
 
 SPACE = Rect(-10.0, 0.0, 30.0, 20.0)
 
@@ -34,42 +34,6 @@ class Source:
 
     def next_epoch(self):
         """Have a name."""
-
-
-class Recorder:
-    """A watcher that keeps everything."""
-
-    def __init__(self, kill_after=None):
-        self.events, self.plans, self.backs, self.faults_struck = [], [], [], []
-        self.acked, self._kill_after = 0, kill_after
-
-    def begin(self, wiring, totals):
-        self.plan = WatchedPlan(wiring.plan)
-        self.totals = [dict(totals)]
-
-    def report(self, report):
-        for event in report.events:
-            self.events.append((report.epoch, event))
-            if event["event"] in (PLAN, PREPARED, SWITCHED) and self.plan.happened(event):
-                self.plans.append(self.plan.plan.version)
-
-    def ack(self, epoch, pending):
-        self.acked += 1
-
-    def struck(self, fault):
-        self.faults_struck.append(fault)
-
-    def go_back(self, start, totals):
-        self.backs.append(start)
-        self.totals.append(dict(totals))
-
-    def faults(self):
-        from topology.faults import Fault
-
-        if self._kill_after is not None and self.acked >= self._kill_after:
-            self._kill_after = None
-            return [Fault("kill", task="evaluator[1]")]
-        return ()
 
 
 @pytest.mark.parametrize("rows", [1, MOST_OBJECTS, MOST_OBJECTS + 1, 100_000])
