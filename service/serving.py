@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,12 @@ import uvicorn
 
 from service.app import make_app
 from service.guard import is_loopback
+from service.listening import listening_on
 from service.service import Service, ServiceSettings
 from streams.errors import DeclarationError, InputError
 from topology.given import Given, declared
 
-__all__ = ["Address", "listening_on", "read_token", "serve"]
+__all__ = ["Address", "read_token", "serve"]
 
 #: The port, where none is given.
 PORT = 8765
@@ -58,22 +58,6 @@ def read_token(path: Path | None, host: str) -> str | None:
     if len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise InputError(f"{path}: expected a token of at least {LEAST_TOKEN} printable characters on one line")
     return token
-
-
-def listening_on(host: str, port: int) -> socket.socket:
-    """Return a socket of an address; raise where it is taken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-        listening.listen(2_048)  # who comes while the service starts waits, and is not refused
-    except OSError as error:
-        listening.close()
-        raise InputError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; try another --port"
-        ) from None
-    return listening
 
 
 def _server(service: Service, token: str | None, host: str) -> uvicorn.Server:

@@ -37,8 +37,9 @@ class Lens:
     """Looks at one task, epoch by epoch."""
 
     def __init__(self, space: Rect, operator: Any) -> None:
-        self._low = np.array([space.min_x, space.min_y])
-        self._scale = PARTS / np.array([space.max_x - space.min_x, space.max_y - space.min_y])
+        wide, high = space.max_x - space.min_x, space.max_y - space.min_y
+        self._scale = np.array([[PARTS / wide], [PARTS / high]])
+        self._low = np.array([[space.min_x], [space.min_y]]) - 0.5 / self._scale  # so that what is cut off is rounded
         self._operator = operator
         self._leads = hasattr(operator, "next_epoch")
         self._balances = hasattr(operator, "plans")
@@ -70,7 +71,7 @@ class Lens:
     def _objects(self, epoch: int, emit: Emitter) -> Iterator[Event]:
         batches = [b for sent in emit.sent.values() for b in sent if isinstance(b, ObjectBatch) and len(b)]
         for batch in batches:
-            chosen = _some(len(batch), MOST_OBJECTS // len(batches) or 1, epoch)
+            chosen = _some(len(batch), max(MOST_OBJECTS // len(batches), 1), epoch)
             yield self._places("objects", len(batch), batch.x[chosen], batch.y[chosen])
 
     def _alerts(self, epoch: int, inputs: Inputs, emit: Emitter) -> Iterator[Event]:
@@ -81,15 +82,19 @@ class Lens:
         if not objects or not found:
             return
         for batch in found:
-            wanted = batch.seq[_some(len(batch.seq), MOST_ALERTS // len(found) or 1, epoch)]
+            wanted = batch.seq[_some(len(batch.seq), max(MOST_ALERTS // len(found), 1), epoch)]
             x, y = _looked_up(wanted, objects)
             if len(x):
                 yield self._places("alerts", len(batch.seq), x, y)
 
     def _places(self, what: str, count: int, x: NDArray[np.float64], y: NDArray[np.float64]) -> Event:
-        parts = (np.stack([x, y], axis=1) - self._low) * self._scale
-        places = np.clip(np.rint(parts), 0, PARTS).astype("<u2")
-        return {"event": PLACES, "what": what, "count": count, "places": places.tobytes()}
+        parts = np.empty((2, len(x)))
+        parts[0], parts[1] = x, y
+        parts -= self._low
+        parts *= self._scale
+        np.maximum(parts, 0.0, out=parts)
+        np.minimum(parts, PARTS, out=parts)
+        return {"event": PLACES, "what": what, "count": count, "places": parts.T.astype("<u2", order="C").tobytes()}
 
 
 def _packed(plan: Plan) -> bytes | None:
@@ -109,20 +114,22 @@ def _orders(batches: Sequence[Any]) -> Iterator[Event]:
                 yield {"event": SWITCHED}
 
 
-def _some(rows: int, most: int, epoch: int) -> Ints:
-    """Return at most so many rows, evenly spread; others in other epochs, so that no rhythm of the input is lost."""
+def _some(rows: int, most: int, epoch: int) -> slice:
+    """Return at most so many rows, evenly spread, from another one on in each epoch: no rhythm of the input is missed."""
     if rows <= most:
-        return np.arange(rows)
-    step = rows / most
-    return (np.arange(most) * step + epoch * 0.618034 % 1.0 * step).astype(np.int64)
+        return slice(0, rows)
+    step = rows // most
+    first = epoch * 7919 % (rows - step * (most - 1))
+    return slice(first, first + step * (most - 1) + 1, step)
 
 
 def _looked_up(wanted: Ints, objects: Sequence[ObjectBatch]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the places of the objects with these numbers, as far as they are among these, which ascend in each batch."""
     x, y = [], []
     for batch in objects:
-        row = np.minimum(np.searchsorted(batch.seq, wanted), len(batch) - 1)
-        hit = batch.seq[row] == wanted
-        x.append(batch.x[row[hit]])
-        y.append(batch.y[row[hit]])
-    return np.concatenate(x), np.concatenate(y)
+        row = batch.seq.searchsorted(wanted)
+        np.minimum(row, len(batch) - 1, out=row)
+        row = row[batch.seq[row] == wanted]
+        x.append(batch.x[row])
+        y.append(batch.y[row])
+    return (x[0], y[0]) if len(x) == 1 else (np.concatenate(x), np.concatenate(y))

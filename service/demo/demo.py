@@ -13,9 +13,9 @@ import uvicorn
 from service.app import make_app
 from service.demo.replay import Replay, hotspot_injections, hotspot_queries, standing_queries
 from service.intake import Operation
+from service.listening import listening_on
 from service.problems import ProblemError
 from service.service import Service, ServiceSettings
-from service.serving import listening_on
 from service.view.controls import Hotspot
 from service.view.engine_watcher import KILL, NOTE
 from service.view.mounting import hub_of
@@ -151,9 +151,13 @@ def run_demo(
         server = uvicorn.Server(config)
 
         async def main() -> None:
+            serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+            while not server.started and not serving.done():
+                await asyncio.sleep(STEP_SECONDS)
+            if server.started:
+                on_start(f"http://{LOOPBACK}:{listening.getsockname()[1]}/")
             sending = asyncio.ensure_future(demo.run())
-            on_start(f"http://{LOOPBACK}:{listening.getsockname()[1]}/")
-            await server.serve(sockets=[listening])
+            await serving
             sending.cancel()
 
         with contextlib.suppress(KeyboardInterrupt):

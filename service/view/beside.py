@@ -1,7 +1,6 @@
 """A server for the live view beside a run, in a thread of its own: ``waterspout run ... --watch``."""
 
 import asyncio
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from service.listening import listening_on
 from service.view.controls import Controls
 from service.view.observer import Observer, state_frame
 from service.view.routes import ViewHub
@@ -40,7 +40,7 @@ class Beside:
     def __init__(self, port: int = 0, controls: Controls | None = None, observer: Observer | None = None) -> None:
         self.observer = observer or Observer(time.perf_counter)
         self._hub = ViewHub(controls)
-        self._socket = _listening(port)
+        self._socket = listening_on(LOOPBACK, port)
         self.address = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/"
         hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"])
         app = Starlette(routes=self._hub.routes(), middleware=[hosts])
@@ -89,20 +89,6 @@ class Beside:
                 self._hub.take(last)
                 self.observer.end()
             await asyncio.sleep(1 / FRAMES)
-
-
-def _listening(port: int) -> socket.socket:
-    """Return a socket of this machine alone; one that any free port will do for where it is 0."""
-    found = socket.socket()
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        found.bind((LOOPBACK, port))
-    except OSError as error:
-        found.close()
-        raise InputError(
-            f"port {port} of {LOOPBACK} cannot be used for the live view ({error}); give another one"
-        ) from None
-    return found
 
 
 @contextmanager

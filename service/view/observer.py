@@ -6,7 +6,7 @@ a number for each evaluator, the latest events. Times are arguments, so that not
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,7 +80,7 @@ class Observer:
         now: gives seconds; only differences matter.
     """
 
-    def __init__(self, now: Any) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._lock = threading.Lock()
         self._clock = Clock()

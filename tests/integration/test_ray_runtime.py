@@ -6,9 +6,11 @@ import signal
 from collections import Counter
 
 import pytest
+from adaptive_inputs import adaptive_topology, restless
 from operators_for_tests import ByParity, Counts, Director, Doubler, FailsAt, Halver, Numbers, Tagged
 from range_inputs import assert_exact, range_topology, write_inputs
 from ray.exceptions import RaySystemError
+from view_inputs import Recorder
 
 from benchmarks.transport import worker_pids
 from streams.errors import DeclarationError, InputError, RunError, TaskFailedError
@@ -175,3 +177,16 @@ def test_unreachable_cluster_is_a_clear_error():
             run(endless(), runtime="ray", address="127.0.0.1:1")
     finally:
         connect(None)
+
+
+def test_watcher_on_ray_is_shown_what_it_is_shown_locally(tmp_path):
+    """Samples of objects and alerts, plans and moves reach the driver, epoch by epoch the same."""
+    topology = adaptive_topology(*write_inputs(tmp_path, 3, objects=150), balancer=restless("random", 3))
+    seen = []
+    for runtime in ("local", "ray"):
+        recorder = Recorder()
+        run(topology, runtime=runtime, watcher=recorder)
+        seen.append(Counter((epoch, *sorted(map(str, event.items()))) for epoch, event in recorder.events))
+        assert recorder.plan.known
+        assert len(recorder.plans) > 2
+    assert seen[0] == seen[1]

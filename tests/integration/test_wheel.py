@@ -47,11 +47,13 @@ def python(wheel, tmp_path_factory):
 
 
 def test_wheel_carries_what_is_needed(wheel):
-    """Topologies, sample data, outlines with their licences, the page's style, and that types are declared."""
+    """Topologies, sample data, outlines with their licences, pages with what they need, and that types are declared."""
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
     assert "waterspout/conf/quickstart.toml" in names
     assert "waterspout/examples/data/flights_one_day.csv.gz" in names
+    assert {f"service/view/page/dist/{name}" for name in ("index.html", "view.js", "index.css", "LICENSES.txt")} <= names
+    assert not [name for name in names if "node_modules" in name]
     assert {
         f"reports/{name}"
         for name in ("outlines/outlines.npz", "outlines/LICENSE.world-atlas", "outlines/LICENSE.us-atlas", "page.css")
