@@ -244,6 +244,9 @@ class Spout(_Operator):
     def ack(self, epoch: int) -> None:
         """Learn that an epoch and all that came of it is done."""
 
+    def saved(self, epoch: int) -> None:
+        """Learn that a checkpoint of the state after an epoch is whole: the run never needs again what came before it."""
+
     def fail(self, epoch: int) -> None:
         """Learn that an epoch was under way when the run failed."""
 
