@@ -52,6 +52,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.routing",
         "points and ranges to workers: a plan's A-Grid, plain grid, R-tree and a walk, ns each",
     ),
+    "serve": (
+        "benchmarks.serve",
+        "a service on loopback next to a plain echo: objects published, alerts pushed, latency, clients that wait",
+    ),
     "skype": (
         "benchmarks.skype",
         "the k best of a sliding window: dissemination, buffers and message indexes, ours and the paper's, messages/s",

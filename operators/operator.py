@@ -197,6 +197,9 @@ class _Operator:
     #: Output streams on which it names the task of each tuple (`Emitter.direct`); None: it does not say.
     addressed: ClassVar[frozenset[str] | None] = None
 
+    #: Options that may be others when a run goes on from a checkpoint: neither results nor states depend on them.
+    adjustable: ClassVar[frozenset[str]] = frozenset()
+
     def open(self, context: TaskContext) -> None:
         """Start: called once, before the first epoch or before `restore`."""
 

@@ -22,7 +22,7 @@ _LENGTH = struct.Struct("<I")
 
 def pack_message(kind: str, *values: Any) -> bytes:
     """Return a message as bytes."""
-    body = msgpack.packb([kind, *values])
+    body: bytes = msgpack.packb([kind, *values])
     if len(body) > MAX_MESSAGE_BYTES:
         raise CodecError(f"a message '{kind}' of {len(body):,} bytes, more than {MAX_MESSAGE_BYTES:,}")
     return _LENGTH.pack(len(body)) + body

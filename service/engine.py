@@ -1,7 +1,7 @@
 """The engine: a process that runs the topology of a service, and ends with it.
 
-It is started by `service.engine_process` with a folder and one end of a socket. What it runs is in the folder, what it has done too,
-so that the next one goes on where this one was killed.
+It is started by `service.engine_process` with a folder and one end of a socket. What it runs is in the folder, what it has done
+too, so that the next one goes on where this one was killed.
 """
 
 import dataclasses
@@ -19,7 +19,8 @@ import structlog
 from partitioners.plans.plan import save as save_plan
 from service.channel import EngineChannel
 from service.state_folder import StateFolder
-from streams.errors import InputError, WaterspoutError
+from service.watchers import Watchers
+from streams.errors import DeclarationError, InputError, WaterspoutError
 from streams.segment_log import first_position
 from topology.cli.logs import configure_logs
 from topology.declaration import Topology
@@ -30,9 +31,6 @@ from topology.run import Progress, run
 __all__ = ["main", "runnable"]
 
 log = structlog.get_logger()
-
-#: So often the service is sent how the run goes, besides each complete epoch.
-SUMMARY_SECONDS = 1.0
 
 
 def runnable(folder: StateFolder) -> Topology:
@@ -67,12 +65,15 @@ class _Run:
     def __init__(self, channel: EngineChannel) -> None:
         self._channel = channel
         self._woken, self.stopped = threading.Event(), threading.Event()
+        self.watchers = Watchers(channel.send)
 
     def listen(self) -> None:
         """Take what the service says; when it is gone, nobody wants this process any more."""
-        for kind, *_values in self._channel.messages():
+        for kind, *values in self._channel.messages():
             if kind == "stop":
                 self.stopped.set()
+            elif kind != "wake":
+                self.watchers.hear(kind, *values)
             self._woken.set()
         os._exit(1)
 
@@ -88,7 +89,8 @@ class _Run:
 
 def main(folder: str, descriptor: int) -> int:
     """Run the topology of a folder until the service says otherwise."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; the service says when to stop
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # these go to a whole group of processes; the service says when to stop
     configure_logs()
     channel = EngineChannel(socket.socket(fileno=descriptor))
     told = _Run(channel)
@@ -104,12 +106,14 @@ def main(folder: str, descriptor: int) -> int:
             should_stop=told.stopped.is_set,
             wait=told.wait,
             resume=resume,
+            watcher=told.watchers,
         )
     except WaterspoutError as error:
-        channel.send("failed", str(error))
+        hopeless = isinstance(error, DeclarationError | InputError)  # it would be the same again
+        channel.send("failed", str(error), hopeless)
         return 1
     except Exception as error:
-        channel.send("failed", f"{type(error).__name__}: {error}")
+        channel.send("failed", f"{type(error).__name__}: {error}", False)
         raise
     channel.send("ended", _plain(outcome.summary))
     return 0

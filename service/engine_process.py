@@ -82,6 +82,11 @@ class EngineProcess:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(pack_message(kind, *values))
 
+    def restart(self, reason: str) -> None:
+        """End the engine; the next one goes on from its newest checkpoint."""
+        self.status.error = reason
+        self._kill()
+
     async def stop(self) -> None:
         """Let the engine come to rest, and end it."""
         self._stopping = True
@@ -103,7 +108,7 @@ class EngineProcess:
             await self._once()
             if self._stopping or self.status.state == "ended":
                 break
-            self._failures = self._failures + 1 if self.status.epochs == before else 1
+            self._failures = 1 if self.status.epochs > before else self._failures + 1
             if self._failures >= MOST_FAILURES:
                 self.status.state = "failed"
                 log.error("engine_given_up", failures=self._failures, error=self.status.error)
@@ -146,6 +151,7 @@ class EngineProcess:
             self._on_ack()
         elif kind == "failed":
             status.error = values[0]
+            self._failures = MOST_FAILURES if values[1] else self._failures
             return True
         elif kind == "ended":
             status.state = "ended"

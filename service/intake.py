@@ -158,7 +158,8 @@ class Intake:
             form=rules.form,
         )
         count = len(body.batch)
-        rejected = list(zip(body.rejects.line.tolist(), body.rejects.reason.to_list(), strict=True))
+        lines_of, reasons = body.rejects.line.tolist(), map(str, body.rejects.reason.to_list())
+        rejected = list(zip(lines_of, reasons, strict=True))
         if count:
             self.seq += count
             self.floor = self._object_time = int(body.batch.ts[-1])
@@ -242,9 +243,7 @@ class Intake:
         """Let a query live on whose replacement was refused: it must not end for it."""
         refused = {owner[row] for row in reasons}
         rows = (batch.number - self.number).tolist()
-        undone = [
-            place for place, row in enumerate(rows) if owner[row] in refused and batch.op[place] != OP_REGISTER
-        ]
+        undone = [place for place, row in enumerate(rows) if owner[row] in refused and batch.op[place] != OP_REGISTER]
         for place in undone:
             name = batch.ids.slice(place, place + 1).to_list()[0]
             known = self.registrations.get(name)
@@ -255,7 +254,13 @@ class Intake:
     def _note(self, batch: QueryBatch, bodies: Sequence[bytes]) -> dict[Id, int]:
         """Remember what lives, and return the numbers of new queries."""
         found: dict[Id, int] = {}
-        columns = (batch.ids.to_list(), batch.op.tolist(), batch.number.tolist(), batch.end.tolist(), batch.type.tolist())
+        columns = (
+            batch.ids.to_list(),
+            batch.op.tolist(),
+            batch.number.tolist(),
+            batch.end.tolist(),
+            batch.type.tolist(),
+        )
         for name, op, number, end, kind, body in zip(*columns, bodies, strict=True):
             if op == OP_REGISTER:
                 found[name] = number
@@ -271,6 +276,8 @@ class Intake:
     def replay(self, entry: JournalEntry) -> None:
         """Take over an entry of the journal that was written before."""
         self.floor, self.seq, self.number, self._object_time = entry.floor, entry.seq, entry.number, entry.object_time
+        if len(entry.objects):
+            self._given = True  # the journal does not say; a time that is left open is never wrong
         columns = (entry.queries.ids.to_list(), entry.queries.op.tolist(), entry.queries.ts.tolist())
         more = (entry.queries.number.tolist(), entry.queries.end.tolist())
         for name, op, ts, number, end in zip(*columns, *more, strict=True):
@@ -301,6 +308,5 @@ class Intake:
 
 
 def _ends(batch: QueryBatch) -> Iterable[int]:
-    return batch.number[np.flatnonzero(batch.op != OP_REGISTER)].tolist()
-
-
+    numbers: list[int] = batch.number[np.flatnonzero(batch.op != OP_REGISTER)].tolist()
+    return numbers

@@ -185,7 +185,8 @@ class JournalWriter:
             futures = [*futures, *(future for _, _, future in self._waiting)]
             self._waiting.clear()
         refused = BusyError(f"the journal cannot be written: {error}", 5)
-        self._loop.call_soon_threadsafe(_resolve, [(future, None, refused) for future in futures])
+        done: list[tuple[asyncio.Future[Any], Any, Exception | None]] = [(future, None, refused) for future in futures]
+        self._loop.call_soon_threadsafe(_resolve, done)
 
 
 def _resolve(done: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-
 __all__ = ["Registration", "Registrations"]
 
 Id = int | str
@@ -30,12 +29,17 @@ class Registration:
 
 
 class Registrations:
-    """Live queries by id, and the ids of their numbers; those that have ended go now and then, all at once."""
+    """Live queries by id, and the ids of their numbers; those that have ended go now and then, all at once.
+
+    Attributes:
+        listed: the numbers of those whose results are lists.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._by_id: dict[Id, Registration] = {}
         self._ids: dict[int, Id] = {}
+        self.listed: set[int] = set()
         self._purge_at = _FIRST_PURGE
 
     def __len__(self) -> int:
@@ -57,11 +61,14 @@ class Registrations:
         self.remove(name)
         self._by_id[name] = Registration(number, end, kind, body)
         self._ids[number] = name
+        if kind != "range":
+            self.listed.add(number)
 
     def remove(self, name: Id) -> None:
         """Strike a query out."""
         if (known := self._by_id.pop(name, None)) is not None:
             del self._ids[known.number]
+            self.listed.discard(known.number)
 
     def purge(self, floor: int) -> None:
         """Strike out those that ended before a time, where that is worth it."""
@@ -81,6 +88,7 @@ class Registrations:
     def restore(self, state: list[list[Any]]) -> None:
         """Take over a snapshot."""
         self._by_id, self._ids = {}, {}
+        self.listed.clear()
         for name, big, number, end, kind, body in state:
             self.add(int(name) if big else name, number, end, kind, body)
         self._purge_at = max(_FIRST_PURGE, 2 * len(self._by_id))
@@ -89,5 +97,3 @@ class Registrations:
 def _is_big(name: Id) -> bool:
     """Tell whether an id is an integer that msgpack does not know."""
     return isinstance(name, int) and not -(2**63) <= name < 2**63
-
-

@@ -58,7 +58,9 @@ class StateFolder:
                 folder.mkdir(parents=True, exist_ok=True)
             os.chmod(self.path, 0o700)  # what is in it is what users have sent
         except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror}; name a folder that can be written with --state") from error
+            raise InputError(
+                f"{self.path}: {error.strerror}; name a folder that can be written with --state"
+            ) from error
         base = str((declared.base or Path()).absolute())
         text = json.dumps({"base": base, "topology": dump_topology(declared)})
         _replace(self.path / _TOPOLOGY, text.encode())
@@ -97,7 +99,9 @@ class StateFolder:
         except FileNotFoundError:
             return None
         if len(data) < 4 or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "little"):
-            raise InputError(f"{self.path / _KNOWN} is damaged; bring it back from a copy, or start with an empty folder")
+            raise InputError(
+                f"{self.path / _KNOWN} is damaged; bring it back from a copy, or start with an empty folder"
+            )
         return unpack_plain(data[4:])
 
 

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -51,7 +52,7 @@ class Frame:
 
     position: int
     end: int
-    data: bytes
+    data: bytearray
 
 
 def _segments(folder: Path) -> list[int]:
@@ -76,7 +77,7 @@ def first_position(folder: Path) -> int:
 def trim(folder: Path, position: int) -> int:
     """Delete the segments that end at a position or before it, but never the last one; return how many bytes that were."""
     starts, freed = _segments(folder), 0
-    for start, after in zip(starts, starts[1:], strict=False):
+    for start, after in pairwise(starts):
         if after > position:
             break
         freed += after - start
@@ -119,11 +120,19 @@ class LogReader:
         head = self._file.read(_HEAD.size)
         if len(head) == _HEAD.size:
             length, checksum = _HEAD.unpack(head)
-            data = self._file.read(length) if length <= FRAME_BYTES else b""
-            if len(data) == length and zlib.crc32(data) == checksum:
+            if (data := self._body(length)) is not None and zlib.crc32(data) == checksum:
                 begin, self.position = self.position, self.position + _HEAD.size + length
                 return Frame(begin, self.position, data)
         return self._at_end(torn=bool(head))
+
+    def _body(self, length: int) -> bytearray | None:
+        """Return the bytes of a frame, where they are there: in memory of their own, so that arrays over it are plain ones."""
+        assert self._file is not None
+        left = os.fstat(self._file.fileno()).st_size - self._file.tell()
+        if length > min(left, FRAME_BYTES):
+            return None
+        data = bytearray(length)
+        return data if self._file.readinto(data) == length else None  # type: ignore[attr-defined]
 
     def _at_end(self, torn: bool) -> Frame | None:
         """Go on with the next segment where this one is finished; else stay in front of what is not there yet."""

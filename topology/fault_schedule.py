@@ -1,7 +1,7 @@
 """Which faults of a run are still to happen, and to whom: a pure state machine that both runtimes ask, and then act."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
@@ -32,6 +32,10 @@ class FaultSchedule:
     def begin(self, start: int) -> None:
         """Start a run, or go on with one that was resumed: what was to happen before has happened."""
         self._waiting = [fault for fault in self._waiting if fault.epoch >= start]
+
+    def add(self, faults: Iterable[Fault]) -> None:
+        """Take what is to happen beyond what was declared: kills and pauses."""
+        self._waiting.extend(fault for fault in faults if fault.kind in ("kill", "pause"))
 
     def due(self, acked: int, damage: Callable[[int], bool]) -> list[Fault]:
         """Return who is killed or paused now that so many epochs are complete; nobody will be returned again.

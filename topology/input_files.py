@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from operators.spouts.injected_input import InjectedQueries, injected_objects
+from streams.errors import DeclarationError
 from streams.files.object_files import read_objects
 from streams.files.open_queries import OpenQueries
 from streams.files.prepared import shared_vocabulary
@@ -44,8 +45,14 @@ def with_vocabulary(topology: Topology) -> Topology:
 
 
 def odd_times(topology: Topology) -> str | None:
-    """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise."""
-    source = source_of(topology, "leads")
+    """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise.
+
+    Of objects that come from elsewhere than from files, nothing is known before they come.
+    """
+    try:
+        source = source_of(topology, "leads")
+    except DeclarationError:
+        return None
     objects = make_operator(source, topology)
     limits = topology.settings.limits.reading()
     chunks = read_objects(

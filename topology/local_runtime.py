@@ -21,6 +21,7 @@ from topology.failure import SetbackError, speaks_for_itself, task_failure
 from topology.fault_schedule import FaultSchedule, slow_faults, slow_ms
 from topology.messages import Message, Report
 from topology.task import Task
+from topology.watching import Watcher
 from topology.wiring import Wiring
 
 __all__ = ["LocalRuntime"]
@@ -52,6 +53,7 @@ class LocalRuntime:
         snapshots: Mapping[int, Mapping[str, Any]] | None = None,
         checkpoints: Checkpoints | None = None,
         go_back: Callable[[], Mapping[int, Mapping[str, Any]] | None] | None = None,
+        watcher: Watcher | None = None,
         clock: Callable[[], float] = time.perf_counter,
         wait: Callable[[float], object] | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class LocalRuntime:
         self._snapshots: Mapping[int, Mapping[str, Any]] = snapshots or {}
         self._checkpoints, self._go_back = checkpoints, go_back
         self._faults = FaultSchedule(wiring)
+        self._watcher = watcher
         self._slow = slow_faults(wiring)
         self._held: dict[int, int] = {}
         self._restarts = 0
@@ -156,7 +159,7 @@ class LocalRuntime:
                 self.on_ack(epoch, conductor.pending)
                 if self._checkpoints is not None:
                     self._checkpoints.ack(epoch)
-            if completed and self.wiring.topology.faults:
+            if completed and (self.wiring.topology.faults or self._watcher is not None):
                 self._strike(conductor)
             if completed and conductor.idle and conductor.pending == 0 and conductor.final is None:
                 self._wait(idle_seconds)
@@ -221,7 +224,11 @@ class LocalRuntime:
         """Let happen what is to happen by now; raise where memory is lost by it."""
         damage = self._checkpoints.damage if self._checkpoints is not None else lambda _seed: False
         killed = []
+        if self._watcher is not None:
+            self._faults.add(self._watcher.faults())
         for fault in self._faults.due(conductor.acked, damage):
+            if self._watcher is not None:
+                self._watcher.struck(fault)
             if fault.kind == "pause":
                 for task in self._faults.tasks_of(fault):
                     self._hold(task, fault.pause_ms)

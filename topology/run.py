@@ -22,9 +22,11 @@ from topology.declaration import Topology
 from topology.input_files import with_vocabulary
 from topology.kernel_clock import kernel_clock
 from topology.local_runtime import LocalRuntime
+from topology.messages import Report
 from topology.planning import plan_of
 from topology.summary import Tally
 from topology.validation import validate
+from topology.watching import Watcher
 from topology.wiring import Wiring, wire
 
 __all__ = ["Outcome", "Progress", "run"]
@@ -70,6 +72,7 @@ def run(
     resume: str | Path | None = None,
     on_compile: Callable[[], object] = lambda: None,
     wait: Callable[[float], object] | None = None,
+    watcher: Watcher | None = None,
 ) -> Outcome:
     """Run a topology to the end of its input (or until `should_stop`), and return the outcome.
 
@@ -87,6 +90,7 @@ def run(
         resume: go on from the newest whole checkpoint in this folder or at this URL.
         on_compile: is called when kernels are compiled, which takes a while and happens once on a machine.
         wait: is called with a number of seconds when there is no input; it may return sooner, when there is some.
+        watcher: is shown samples of what tasks do, as it happens.
     """
     if runtime is not None:
         topology = _on(topology, runtime)
@@ -96,14 +100,24 @@ def run(
         on_ray = topology.settings.runtime == "ray"
         whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves
         resumption = resumption_of(topology, open_store(str(resume)), whole) if resume is not None else None
-        wiring = wire(topology, resumption.plan if resumption is not None else plan_of(topology))
+        plan = resumption.plan if resumption is not None else plan_of(topology)
+        wiring = wire(topology, plan, watched=watcher is not None)
         record = RunRecord(Tally(wiring, clock), topology.settings.limits.collected, on_bytes)
         if resumption is not None:
             record.restore(resumption.driver)
         store, checkpoints = _checkpoints(wiring, record, resumption)
+        if watcher is not None:
+            watcher.begin(wiring, record.tally.totals)
+
+        def on_report(report: Report) -> None:
+            record.report(report)
+            if watcher is not None:
+                watcher.report(report)
 
         def on_ack(epoch: int, pending: int) -> None:
             record.ack(epoch)
+            if watcher is not None:
+                watcher.ack(epoch, pending)
             if on_progress is not None:
                 tally = record.tally
                 objects, results = int(tally.totals["objects"]), int(tally.totals["results"])
@@ -120,6 +134,8 @@ def run(
                 return None
             newest = resumption_of(topology, store, reading)
             record.go_back(Tally(wiring, clock), newest.driver, restarts)
+            if watcher is not None:
+                watcher.go_back(newest.start, record.tally.totals)
             return newest
 
         def go_back_here() -> Mapping[int, Mapping[str, Any]] | None:
@@ -131,13 +147,14 @@ def run(
             made = _ray_runtime()(
                 wiring,
                 address=address or topology.settings.address,
-                on_report=record.report,
+                on_report=on_report,
                 on_ack=on_ack,
                 should_stop=should_stop,
                 origin=resumption,
                 checkpoints=checkpoints,
                 go_back=go_back,
                 wait=wait,
+                watcher=watcher,
             )
         else:
             made = LocalRuntime(
@@ -145,13 +162,14 @@ def run(
                 seed=topology.settings.seed if scheduler_seed is None else scheduler_seed,
                 delays=delays,
                 clock=clock,
-                on_report=record.report,
+                on_report=on_report,
                 on_ack=on_ack,
                 should_stop=should_stop,
                 snapshots=resumption.states(wiring) if resumption is not None else None,
                 checkpoints=checkpoints,
                 go_back=go_back_here,
                 wait=wait,
+                watcher=watcher,
             )
         del resumption  # what tasks take over need not be kept twice for as long as they run
         _run_saving(made, checkpoints)

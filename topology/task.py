@@ -13,6 +13,7 @@ from streams.errors import RunError
 from topology.declaration import Topology
 from topology.groupings import Grouping, GroupingContext, make_grouping
 from topology.kept_objects import kept_ms_of
+from topology.lens import Lens
 from topology.messages import Message, Report
 from topology.references import resolve
 from topology.validation import make_operator
@@ -60,6 +61,7 @@ class Task:
         self._handed: list[Any] = []
         self._events: list[Mapping[str, Any]] = []
         self.operator.open(self._context(topology, wiring))
+        self._lens = Lens(topology.settings.space, self.operator) if wiring.watched else None
 
     def _context(self, topology: Topology, wiring: Wiring) -> TaskContext:
         settings = topology.settings
@@ -85,7 +87,7 @@ class Task:
             limits=settings.limits.reading(),
             answers=wiring.answers,
             injections=topology.injections,
-            plan=wiring.plan,
+            plan=wiring.plan if _follows_plan(topology, self.spec.component) else None,
             statistics=_statistics(topology),
             checkpoints=settings.checkpoint is not None,
             targets=targets,
@@ -127,19 +129,21 @@ class Task:
         """Work on the next epoch; return what to send and what to report."""
         messages = self._pending.pop(self.next, {})
         on_time = [m for (_, lag), m in messages.items() if lag == 0]
-        emit = Emitter(self.streams)
+        emit, inputs = Emitter(self.streams), self._arrived(messages)
         if isinstance(self.operator, Spout):
             epoch = Epoch(self.next, self._watermark, self.next == self._final)
             stopped = self._dry is not None and self.next >= self._dry
-            more = not stopped and self.operator.next_epoch(epoch, self._arrived(messages), emit)
+            more = not stopped and self.operator.next_epoch(epoch, inputs, emit)
             self._exhausted = not more
             self._watermark = emit.watermark if emit.watermark is not None else self._watermark
         else:
             known = [m.watermark for m in on_time if m.watermark is not None]
             self._watermark = min(known) if known else self._watermark
             epoch = Epoch(self.next, self._watermark, any(m.final for m in on_time))
-            self._run_bolt(self.operator, epoch, self._arrived(messages), emit)
+            self._run_bolt(self.operator, epoch, inputs, emit)
         sent, feedback = self._send(epoch, emit)
+        if self._lens is not None:
+            self._events.extend(self._lens.look(epoch.number, inputs, emit))
         outputs, events = list(self._handed), list(self._events)
         report = Report(self.spec.id, self.next, self._counts, self._exhausted, feedback, outputs, events)
         self._counts = {}
@@ -235,6 +239,18 @@ class Task:
         ]
         self._pending.clear()
         return self._lagged
+
+
+def _follows_plan(topology: Topology, name: str) -> bool:
+    """Tell whether what a component is sent is divided by the plan: not where its routers are of another kind."""
+    routers = [
+        topology.component(item.component) for item in topology.component(name).inputs if item.stream == "objects"
+    ]
+    bolts = [component for component in routers if component.kind == "bolt"]
+    return not bolts or any(
+        getattr(resolve(c.operator, (c.kind, c.name, "operator"), topology.base, c.classes), "needs_plan", False)
+        for c in bolts
+    )
 
 
 def _statistics(topology: Topology) -> Any:

@@ -51,7 +51,10 @@ class Edge:
 
 
 class Wiring:
-    """Tasks and the channels between them. A channel carries exactly one message an epoch, empty or not."""
+    """Tasks and the channels between them. A channel carries exactly one message an epoch, empty or not.
+
+    Where it is `watched`, tasks show samples of their work (`topology.lens`).
+    """
 
     def __init__(
         self,
@@ -59,8 +62,10 @@ class Wiring:
         edges: tuple[Edge, ...],
         answers: frozenset[str] = frozenset(),
         plan: Plan | None = None,
+        watched: bool = False,
     ) -> None:
         self.topology = topology
+        self.watched = watched
         self.edges = edges
         self.answers = answers
         self.plan = plan
@@ -164,7 +169,7 @@ def answers_of(topology: Topology) -> frozenset[str]:
     return frozenset(kind for operator in _operators(topology).values() for kind in getattr(operator, "answers", ()))
 
 
-def wire(topology: Topology, plan: Plan | None = None) -> Wiring:
+def wire(topology: Topology, plan: Plan | None = None, watched: bool = False) -> Wiring:
     """Return the wiring of a topology that has passed validation, with the plan that its routers follow."""
     operators = _operators(topology)
     pacing, naming = pacing_inputs(topology, operators), naming_inputs(topology, operators)
@@ -175,7 +180,7 @@ def wire(topology: Topology, plan: Plan | None = None) -> Wiring:
     ]
     lag = topology.settings.epoch.feedback
     edges = tuple(Edge(i, item.component, target, item, _lag(item, lag)) for i, (target, item) in enumerate(pairs))
-    return Wiring(topology, edges, answers_of(topology), plan)
+    return Wiring(topology, edges, answers_of(topology), plan, watched)
 
 
 def _lag(item: Input, feedback: int) -> int:

@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from operators import Bolt, Emitter, Epoch, Inputs, Spout, TaskContext, Tuple
+    from service.serving import serve
     from streams.errors import DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
     from topology.builder import TopologyBuilder
     from topology.declaration import Topology
     from topology.testing import Trial, run_for_test
     from topology.toml import dump_topology, extended_topology, load_topology
     from topology.validation import validate
+    from waterspout.client import AsyncClient, Client
     from waterspout.runs import Run, run
 
 __all__ = [
+    "AsyncClient",
     "Bolt",
+    "Client",
     "DeclarationError",
     "Emitter",
     "Epoch",
@@ -44,17 +48,20 @@ __all__ = [
     "load_topology",
     "run",
     "run_for_test",
+    "serve",
     "validate",
 ]
 
 _MODULES = {
     "operators": ("Bolt", "Emitter", "Epoch", "Inputs", "Spout", "TaskContext", "Tuple"),
+    "service.serving": ("serve",),
     "streams.errors": ("DeclarationError", "InputError", "RunError", "TaskFailedError", "WaterspoutError"),
     "topology.builder": ("TopologyBuilder",),
     "topology.declaration": ("Topology",),
     "topology.testing": ("Trial", "run_for_test"),
     "topology.toml": ("dump_topology", "extended_topology", "load_topology"),
     "topology.validation": ("validate",),
+    "waterspout.client": ("AsyncClient", "Client"),
     "waterspout.runs": ("Run", "run"),
 }
 _PLACE = {name: module for module, names in _MODULES.items() for name in names}

@@ -28,6 +28,10 @@ COMMANDS = {
         "topology.cli.run",
         "Run, then compare every result with the brute-force oracle; exit 1 where there is a difference.",
     ),
+    "serve": (
+        "service.command",
+        "Run a topology as a service: objects and queries arrive over HTTP, results are pushed.",
+    ),
     "prepare": (
         "topology.cli.offline",
         "Raw data to a prepared data set: clean, tokenised, by time, with vocabulary and statistics.",

@@ -24,6 +24,7 @@ from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.references import Reference
 from partitioners.plans.grid_plan import GridPlan
+from partitioners.plans.plan import Plan
 from partitioners.plans.plan_change import change_between, pack_change
 from streams.batches import TupleBatch
 from streams.codec import encode, size_of
@@ -70,6 +71,11 @@ class Balancer(Bolt):
     def asks(self) -> StatisticsRequest:
         """What evaluators are to report."""
         return StatisticsRequest(self._policy.statistics, self._policy.report_options(self._settings))
+
+    @property
+    def plans(self) -> tuple[Plan, Plan | None]:
+        """The plan in force, and the one that replaces it while that is prepared."""
+        return self._plan, None if self._change is None else self._change.plan
 
     def open(self, context: TaskContext) -> None:
         """Take the plan, which must be one that the policy can change."""

@@ -1,8 +1,9 @@
 """The sink that publishes alerts as messages, whatever server they go to.
 
-The results of an epoch are published when it is worked on, and the task goes on when the server has them. After the run has gone
-back to a checkpoint, the sink asks the server what was published behind it, and leaves that out. So it does, too, when a connection
-was lost in the middle and nobody knows what has arrived. A server that cannot be asked gets it again, under the same ids.
+The results of an epoch are published when it is worked on, and the task goes on when the server has them. After the run has
+gone back to a checkpoint, the sink asks the server what was published behind it, and leaves that out. So it does, too, when a
+connection was lost in the middle and nobody knows what has arrived. A server that cannot be asked gets it again, under the same
+ids.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,6 +35,10 @@ class StreamSink(NamingSink):
     """
 
     single: ClassVar = True
+
+    adjustable: ClassVar = frozenset(
+        ("url", "servers", "credentials", "settings", "reconnect_seconds", "trimmed", "keep")
+    )
 
     #: Which option says where the server is.
     address_key: ClassVar = "url"

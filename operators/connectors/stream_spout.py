@@ -46,6 +46,10 @@ class StreamSpout(Spout):
     addressed: ClassVar = frozenset()
     outputs: ClassVar = LIVE_STREAMS
 
+    adjustable: ClassVar = frozenset(
+        "url servers credentials settings prefetch prefetch_bytes reconnect_seconds end_after in_flight session_lost".split()
+    )
+
     #: Which option says where the server is.
     address_key: ClassVar = "url"
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from operators.needs import ROUTER_READS
 from operators.operator import Bolt, Emitter, Epoch, Inputs, TaskContext
+from operators.routing.query_types import check_types, of_types
 from partitioners.columns import Csr
 from streams.batches import OP_DELETE, ObjectBatch, QueryBatch, batch_fields
 from streams.errors import DeclarationError
@@ -23,6 +24,7 @@ class BroadcastRouter(Bolt):
     Options:
         broadcast: ``objects`` (each query is stored once, each object is looked at by every evaluator) or ``queries``
             (each query is stored by every evaluator, each object is looked at once).
+        types: the types of query that its evaluators answer, where other routers read the same queries; none: all.
     """
 
     outputs: ClassVar = {"objects": batch_fields(ObjectBatch), "queries": batch_fields(QueryBatch)}
@@ -31,6 +33,10 @@ class BroadcastRouter(Bolt):
     routes_alike_with: ClassVar = ("broadcast",)
 
     broadcast: Literal["objects", "queries"] = "objects"
+    types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_types(self.types)
 
     def open(self, context: TaskContext) -> None:
         """Learn how many evaluators there are."""
@@ -51,7 +57,7 @@ class BroadcastRouter(Bolt):
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Divide one side, repeat the other."""
         n = self._evaluators
-        for queries in inputs.batches("queries"):
+        for queries in (of_types(batch, self.types) for batch in inputs.batches("queries")):
             for task in range(n):
                 divided = self.broadcast == "objects" and n > 1
                 mine = queries.take(np.flatnonzero(queries.target % n == task)) if divided else queries

@@ -11,6 +11,7 @@ from operators.needs import ROUTER_READS, Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.routing.nearest_first import NearestFirst, at_their_places
+from operators.routing.query_types import check_types, of_types
 from operators.routing.textual_summary import TEXTUAL_FIELDS, TextualSummary, textual_changes
 from partitioners.columns import Csr, Points
 from partitioners.plans.broadcast import one_each
@@ -48,6 +49,7 @@ class PlanRouter(Bolt):
         textual_summary: whether objects are held against the keywords of the queries.
         learn: whether keyword lists learn from objects; for plans of the kind qt-tree.
         two_phase: whether snapshots of the k nearest have two phases.
+        types: the types of query that its evaluators answer, where other routers read the same queries; none: all.
     """
 
     outputs: ClassVar = {
@@ -70,6 +72,10 @@ class PlanRouter(Bolt):
     textual_summary: bool = False
     learn: bool = False
     two_phase: bool = False
+    types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_types(self.types)
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
         """Yield what would make the textual summaries incomplete, or keep the second phase from coming."""
@@ -170,7 +176,7 @@ class PlanRouter(Bolt):
             self._lists = self._lists_of(self._schedule.plan)
 
     def _operations(self, inputs: Inputs) -> list[QueryBatch]:
-        return inputs.batches("queries")
+        return [of_types(batch, self.types) for batch in inputs.batches("queries")]
 
     def _object_routes(self, objects: ObjectBatch) -> Csr:
         """Return where objects go; a deletion goes everywhere, as it does not say where its object was."""

@@ -159,7 +159,7 @@ class Published:
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
         self._seq = state["seq"]
-        self._lists = {number: ts for number, ts in state["lists"]}
+        self._lists = dict(state["lists"])
         self._instants = {(number, ts) for number, ts in state["instants"]}
         self._crossings = Counter({tuple(key): count for *key, count in state["crossings"]})
 

@@ -1,7 +1,7 @@
 """A sink for those who wait: results go to a log that another process follows, and are there once whatever happens.
 
-All results of an epoch are one frame, which is there whole or not at all. After the run has gone back to a checkpoint the log is
-not cut, because somebody may have seen what is in it: the sink reads what it had published behind the checkpoint, and
+All results of an epoch are one frame, which is there whole or not at all. After the run has gone back to a checkpoint the log
+is not cut, because somebody may have seen what is in it: the sink reads what it had published behind the checkpoint, and
 leaves out what comes again. What a replayed epoch finds follows from the journal alone, but epochs may be cut in other places
 the second time; so matches are known by their object's place in the input, lists by query and time.
 """

@@ -1,4 +1,4 @@
-"""Objects that arrive as lines in memory: read as files are, and stamped with the time of their arrival where they have none."""
+"""Objects that arrive as lines in memory: read as files are, stamped with the time of their arrival where they have none."""
 
 from dataclasses import dataclass, replace
 

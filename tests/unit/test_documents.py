@@ -21,6 +21,7 @@ PACKAGES = (
     "pipeline",
     "benchmarks",
     "reports",
+    "service",
     "examples",
     "tests",
 )

@@ -52,8 +52,10 @@ class Prepared:
 class WorkerActor:
     """Hosts some tasks of a topology."""
 
-    def __init__(self, topology: Topology, plan: bytes | None, placement: Placement, worker: int) -> None:
-        self._wiring = wire(topology, _plan(plan))
+    def __init__(
+        self, topology: Topology, plan: bytes | None, placement: Placement, worker: int, watched: bool = False
+    ) -> None:
+        self._wiring = wire(topology, _plan(plan), watched)
         self._placement = placement
         self._worker = worker
         self._here = frozenset(placement.workers[worker])

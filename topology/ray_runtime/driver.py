@@ -41,6 +41,7 @@ from topology.ray_runtime.placement import place
 from topology.ray_runtime.state_writer import Written
 from topology.ray_runtime.strikes import kill_worker, pause_worker
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
+from topology.watching import Watcher
 from topology.wiring import Wiring
 
 import ray  # isort: skip  # after `cluster`, which sets what Ray reads when it is imported
@@ -80,6 +81,7 @@ class RayRuntime:
         checkpoints: Checkpoints | None = None,
         go_back: Callable[[Reading, int], Resumption | None] | None = None,
         wait: Callable[[float], object] | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         self.wiring = wiring
         self.on_report, self.on_ack, self.should_stop = on_report, on_ack, should_stop
@@ -91,6 +93,7 @@ class RayRuntime:
         self._checkpoints, self._go_back = checkpoints, go_back
         self._fleet = Fleet(wiring, place(wiring, 1))
         self._faults = FaultSchedule(wiring)
+        self._watcher = watcher
         self._faults.begin(origin.start if origin is not None else 0)
         self._unmarked: set[int] = set()
         self._heard_at = 0.0
@@ -274,7 +277,11 @@ class RayRuntime:
     def _strike(self, acked: int) -> None:
         """Let the faults happen that are due when so many epochs are complete."""
         damage = self._checkpoints.damage if self._checkpoints is not None else lambda _seed: False
+        if self._watcher is not None:
+            self._faults.add(self._watcher.faults())
         for fault in self._faults.due(acked, damage):
+            if self._watcher is not None:
+                self._watcher.struck(fault)
             tasks = self._faults.tasks_of(fault)
             if fault.kind == "pause":
                 self._fleet.strike(tasks, pause_worker, fault.pause_ms / 1_000)

@@ -175,7 +175,7 @@ class Fleet:
                 max_concurrency=4,
                 scheduling_strategy="SPREAD",
             )
-            .remote(topology_ref, plan_ref, self.placement, worker)
+            .remote(topology_ref, plan_ref, self.placement, worker, self.wiring.watched)
         )
 
     def _get(self, refs: list[Any], seconds: float) -> list[Any]:

@@ -1,0 +1,250 @@
+"""The service: a folder, the intake and its journal, the engine, and the hub that pushes what the engine finds."""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from operators.spouts.journal import unpack_entry
+from service.bodies import BodyLimits
+from service.engine_process import EngineProcess
+from service.hub import Hub
+from service.intake import Accepted, Intake, Operation, Rules, TimeOf
+from service.journal_writer import BusyError, JournalWriter, WriterSettings
+from service.problems import ProblemError
+from service.state_folder import StateFolder
+from service.task_figures import FIGURES
+from streams.files.object_form import ObjectForm
+from streams.files.prepared import shared_vocabulary
+from streams.segment_log import LogReader, first_position, trim
+from streams.vocabulary import Encoder
+from topology.amendments import source_of
+from topology.declaration import Topology
+from topology.input_files import with_vocabulary
+from topology.kept_objects import kept_ms_of
+from topology.validation import make_operator
+from topology.wiring import answers_of
+
+__all__ = ["Service", "ServiceSettings", "rules_of"]
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """How a service behaves; all bounds are here.
+
+    Attributes:
+        durable: the folder outlasts the service, so what is accepted survives.
+        time: whose time records without one get.
+        backlog_objects: so many objects may wait for the engine; beyond, publishing is refused for a while.
+        journal_bytes: the journal may be so long in front of the oldest checkpoint.
+        retain_bytes: so much of the results is kept for those who come back.
+        queue_lines: so many lines wait for a subscriber at most.
+        subscribers: so many may be there.
+        ask_seconds: how long an answer may take.
+        keep_seconds: how often old parts of the logs are deleted.
+    """
+
+    durable: bool = True
+    time: TimeOf = "arrival"
+    backlog_objects: int = 1_000_000
+    journal_bytes: int = 8 << 30
+    retain_bytes: int = 1 << 30
+    queue_lines: int = 10_000
+    subscribers: int = 10_000
+    ask_seconds: float = 10.0
+    keep_seconds: float = 5.0
+    writer: WriterSettings = field(default_factory=WriterSettings)
+
+
+def rules_of(declared: Topology, time: TimeOf) -> Rules:
+    """Return what records are judged by in a topology."""
+    settings = declared.settings
+    objects = make_operator(source_of(declared, "leads"), declared)
+    form: ObjectForm = objects.form
+    return Rules(
+        space=settings.space,
+        metric=settings.metric,
+        dynamic=objects.dynamic,
+        answers=answers_of(declared),
+        kept_ms=kept_ms_of(declared),
+        limits=settings.limits.reading(),
+        tracks_words=any(item.stream == "words" for c in declared.components for item in c.inputs),
+        form=dataclasses.replace(form, row_ids=False, stamped=True),
+        time=time,
+    )
+
+
+class Service:
+    """All of it, for one event loop.
+
+    Attributes:
+        declared: the topology as its file has it.
+        live: what the engine runs of it.
+    """
+
+    def __init__(self, declared: Topology, folder: Path, settings: ServiceSettings | None = None) -> None:
+        self.settings = settings or ServiceSettings()
+        self.declared = with_vocabulary(declared)
+        self.folder = StateFolder(folder)
+        self.folder.prepare(self.declared)
+        self.live = self.folder.live(self.declared)
+        rules = rules_of(self.declared, self.settings.time)
+        encoder = Encoder(
+            shared_vocabulary(self.declared.settings.vocabulary),
+            track_words=rules.tracks_words,
+            remember=rules.limits.words,
+        )
+        self.intake = Intake(rules, encoder)
+        self.hub = Hub(self.folder.results, self.intake.registrations)
+        self.engine = EngineProcess(self.folder.path, self.hub.follow)
+        self.bodies = BodyLimits()
+        self.accepted = self.refused = self.busy = 0
+        self._writer: JournalWriter | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._reach = first_position(self.folder.journal)
+        self._saved_at = 0
+        self.stopping = False
+        self.figures: dict[str, Any] = {}
+        self.engine.handlers[FIGURES] = self._take_figures
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Go on where the service was, and start the engine."""
+        known = self.folder.saved()
+        position = 0
+        if known is not None:
+            self.intake.restore(known["intake"])
+            position = known["journal"]
+        self._writer = JournalWriter(self.folder.journal, Intake(self.intake.rules, Encoder()), self._committed)
+        self._writer.close()  # the end of the journal is mended before it is read
+        reader = LogReader(self.folder.journal, position)
+        for frame in reader:
+            self.intake.replay(unpack_entry(frame))
+        reader.close()
+        self.hub.restore(known["hub"] if known is not None else None)
+        self._saved_at = position
+        self._writer = JournalWriter(self.folder.journal, self.intake, self._committed, self.settings.writer)
+        self.engine.start()
+        self._keeper = asyncio.create_task(self._keep())
+
+    async def stop(self) -> None:
+        """Accept nothing more, let the engine come to rest, and end."""
+        self.stopping = True
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeper
+        if self._writer is not None:
+            await asyncio.to_thread(self._writer.close)
+        await self.engine.stop()
+        self.hub.follow()
+        for subscription in list(self.hub.subscriptions):
+            subscription.ended = True
+            subscription.changed.set()
+
+    def _take_figures(self, figures: dict[str, Any]) -> None:
+        self.figures = figures
+
+    def _committed(self) -> None:
+        self.engine.wake()
+
+    @property
+    def writer(self) -> JournalWriter:
+        """Who writes the journal."""
+        assert self._writer is not None, "the service has not started"
+        return self._writer
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether what is published now is evaluated now."""
+        return self.engine.status.state == "running" and self.writer.failure is None
+
+    # --- what arrives ----------------------------------------------------------------------------------------------
+
+    async def submit(self, job: Callable[[Intake, int], Any], size: int = 0) -> Any:
+        """Let a job judge a request and journal what comes of it; raise a problem where too much waits."""
+        if self.engine.status.state == "failed":
+            raise ProblemError("not-ready", f"the topology has failed: {self.engine.status.error}")
+        waiting = self.intake.seq - self.engine.status.objects
+        kept = self.writer.position - self._reach
+        try:
+            if waiting > self.settings.backlog_objects:
+                raise BusyError(f"{waiting:,} objects wait to be evaluated")
+            if kept > self.settings.journal_bytes:
+                raise BusyError(f"the journal has {kept:,} bytes in front of the oldest checkpoint", 10)
+            return await self.writer.submit(job, size)
+        except BusyError as error:
+            self.busy += 1
+            raise ProblemError("busy", error.what, headers={"Retry-After": str(error.seconds)}) from None
+
+    async def objects(self, lines: bytes) -> Accepted:
+        """Publish objects."""
+        accepted: Accepted = await self.submit(lambda intake, now: intake.objects(lines, now), len(lines))
+        self.accepted += accepted.count
+        self.refused += len(accepted.rejected)
+        return accepted
+
+    async def operations(self, asked: list[Operation], source: str, *, at_once: bool = False) -> Accepted:
+        """Register queries, replace them, end them."""
+        found: Accepted = await self.submit(
+            lambda intake, now: intake.operations(asked, now, source, at_once=at_once), 256 * len(asked)
+        )
+        return found
+
+    async def ask(self, operation: Operation) -> bytes:
+        """Return the answer to a query that is asked once, as a line of results."""
+        number: list[int] = []
+
+        def job(intake: Intake, now: int) -> Accepted:
+            accepted = intake.operations([operation], now, "POST /queries:ask", at_once=True)
+            number.extend(accepted.numbers.values())
+            return accepted
+
+        accepted: Accepted = await self.submit(job, 256)
+        if accepted.rejected:
+            raise ProblemError("invalid", accepted.rejected[0][1])
+        try:  # nothing was awaited since the entry was journalled, so its answer is still to come
+            return await asyncio.wait_for(self.hub.asked(number[0]), self.settings.ask_seconds)
+        except TimeoutError:
+            raise ProblemError("no-answer", f"no answer within {self.settings.ask_seconds:g} s") from None
+        finally:
+            self.hub.forget(number[0])
+
+    # --- housekeeping ----------------------------------------------------------------------------------------------
+
+    async def _keep(self) -> None:
+        """Now and then save what the service knows, and delete what nobody needs any more."""
+        while True:
+            await asyncio.sleep(self.settings.keep_seconds)
+            try:
+                await self.tidy()
+            except (OSError, BusyError, ProblemError) as error:
+                log.warning("logs_not_trimmed", error=str(error))
+
+    async def tidy(self) -> None:
+        """Save what the service knows where that lets go of parts of the logs, and delete these."""
+        reach = await asyncio.to_thread(self.folder.reach, self.live)
+        if reach is None:
+            return
+        self._reach = reach.journal
+        if first_position(self.folder.journal) + (64 << 20) <= reach.journal or self._saved_at == 0:
+            await self._save()
+        trim(self.folder.journal, min(reach.journal, self._saved_at))
+        kept = min(reach.results, self.hub.position - self.settings.retain_bytes, self._hub_saved)
+        trim(self.folder.results, kept)
+
+    _hub_saved: int = 0
+
+    async def _save(self) -> None:
+        hub = self.hub.snapshot()
+        known, position = await self.writer.submit(lambda intake, _now: (intake.snapshot(), self.writer.position))
+        await asyncio.to_thread(self.folder.save, {"intake": known, "journal": position, "hub": hub})
+        self._saved_at, self._hub_saved = position, hub["position"]
