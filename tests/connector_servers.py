@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -42,8 +43,7 @@ def program(name):
 class Server:
     """A process that listens on a port; `restart` ends it without warning and starts it on the same data."""
 
-    library = ""
-    program = ""
+    name = library = program = ""
 
     def __init__(self, folder):
         self.folder, self.port = folder, free_port()
@@ -79,7 +79,7 @@ class Server:
 
 
 class Nats(Server):
-    library, program = "nats", "nats-server"
+    name, library, program = "nats", "nats", "nats-server"
 
     def command(self):
         return [program(self.program), "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.folder / "js")]
@@ -113,6 +113,12 @@ class Nats(Server):
 
         self._call(send)
 
+    def count(self):
+        async def count(js):
+            return (await js.stream_info("ALERTS")).state.messages
+
+        return self._call(count)
+
     def alerts(self):
         async def read(js):
             last = (await js.stream_info("ALERTS")).state.last_seq
@@ -129,7 +135,7 @@ class Nats(Server):
 
 
 class Redis(Server):
-    library, program = "redis", "redis-server"
+    name, library, program = "redis", "redis", "redis-server"
 
     def command(self):
         given = {
@@ -173,6 +179,9 @@ class Redis(Server):
             pipeline.execute()
         time.sleep(0.002)  # the next ones are of a later millisecond
 
+    def count(self):
+        return self.client.xlen("alerts")
+
     def alerts(self):
         return [(fields[b"id"].decode(), json.loads(fields[b"line"])) for _, fields in self.client.xrange("alerts")]
 
@@ -184,7 +193,7 @@ class Redis(Server):
 
 
 class Mqtt(Server):
-    library, program = "paho", "mosquitto"
+    name, library, program = "mqtt", "paho", "mosquitto"
 
     def command(self):
         lines = [
@@ -210,21 +219,39 @@ class Mqtt(Server):
     def prepare(self):
         """Subscribe to alerts, so that none is missed, and make the spout's session, so that it need not run yet."""
         self.got = []
-        self.listener = self._client("listener")
-        self.listener.on_message = lambda _c, _d, message: self.got.append(json.loads(message.payload))
-        self.listener.connect("127.0.0.1", self.port, clean_start=True)
-        self.listener.subscribe("alerts", qos=1)
-        self.listener.loop_start()
+        self.listener = self._listen()
+        session = self._client("spout")
+        session.on_subscribe = lambda *_: session.disconnect()
+        session.on_connect = lambda *_: session.subscribe([("in/objects", 1), ("in/queries", 1)])
+        session.connect("127.0.0.1", self.port, clean_start=True, properties=self._kept())
+        session.loop_forever()
+
+    def _kept(self):
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
 
         kept = Properties(PacketTypes.CONNECT)
         kept.SessionExpiryInterval = 3_600
-        session = self._client("spout")
-        session.on_subscribe = lambda *_: session.disconnect()
-        session.on_connect = lambda *_: session.subscribe([("in/objects", 1), ("in/queries", 1)])
-        session.connect("127.0.0.1", self.port, clean_start=True, properties=kept)
-        session.loop_forever()
+        return kept
+
+    def _listen(self):
+        """Collect alerts through a session that outlives the broker."""
+        client, subscribed = self._client("listener"), threading.Event()
+        client.on_message = lambda _c, _d, message: self.got.append(json.loads(message.payload))
+        client.on_connect = lambda *_: client.subscribe("alerts", qos=1)
+        client.on_subscribe = lambda *_: subscribed.set()
+        client.connect("127.0.0.1", self.port, clean_start=False, properties=self._kept())
+        client.loop_start()
+        assert subscribed.wait(START_SECONDS)
+        return client
+
+    def restart(self):
+        """End the broker as an administrator does: it writes sessions down now and then, and at its end."""
+        self.listener.loop_stop()
+        self.process.terminate()
+        self.process.wait(START_SECONDS)
+        self.start()
+        self.listener = self._listen()
 
     def publish(self, kind, messages):
         client = self._client("")
@@ -234,6 +261,9 @@ class Mqtt(Server):
             info.wait_for_publish(START_SECONDS)
         client.disconnect()
         client.loop_stop()
+
+    def count(self):
+        return len(self.got)
 
     def alerts(self):
         time.sleep(0.2)  # the broker confirms before it has delivered
@@ -267,7 +297,7 @@ while True:
 class Kafka(Server):
     """The cluster that librdkafka brings for tests: it speaks the protocol, and keeps its data in memory."""
 
-    library, program = "confluent_kafka", sys.executable
+    name, library, program = "kafka", "confluent_kafka", sys.executable
 
     def start(self):
         self.process = subprocess.Popen(
@@ -318,7 +348,7 @@ class Kafka(Server):
         return "kafka-sink", {"servers": self.servers, "topic": "alerts"}
 
 
-_CLASSES = {"nats": Nats, "redis": Redis, "mqtt": Mqtt, "kafka": Kafka}
+_CLASSES = {cls.name: cls for cls in (Nats, Redis, Mqtt, Kafka)}
 
 
 @contextlib.contextmanager

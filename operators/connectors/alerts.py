@@ -109,14 +109,17 @@ class Republished:
         return len(self._ids)
 
     def add(self, published: Iterable[tuple[str, bytes]]) -> None:
-        """Take what a server has."""
+        """Take what a server has; what is no alert, because others publish there too, counts for nothing."""
         for name, body in published:
-            line = json.loads(body)
-            self._ids[name] = line["ts"]
-            self._newest = max(self._newest, line["ts"])
+            try:
+                line = json.loads(body)
+                query, ts = json.dumps(line["query"], ensure_ascii=False), int(line["ts"])
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue
+            self._ids[name] = ts
+            self._newest = max(self._newest, ts)
             if "object" not in line:
-                query = json.dumps(line["query"], ensure_ascii=False)
-                self._lists[query] = max(line["ts"], self._lists.get(query, line["ts"]))
+                self._lists[query] = max(ts, self._lists.get(query, ts))
 
     def without(self, alerts: Sequence[Alert]) -> list[Alert]:
         """Return the alerts that are not published."""

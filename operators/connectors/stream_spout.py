@@ -6,9 +6,9 @@ the epoch of the message is complete.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from operators.connectors.messages import ConnectionLostError, Position, Source
 from operators.connectors.reader import Reader
@@ -81,12 +81,13 @@ class StreamSpout(Spout):
         """Return a source of messages that is not connected yet."""
         raise NotImplementedError
 
-    def check(self, settings: Any, _component: Any) -> Iterator[tuple[str, str]]:
-        """Yield (key, what is wrong): nothing that needs the server, or its library."""
-        return iter(())
-
     def open(self, context: TaskContext) -> None:
         """Start without a connection: a spout that goes on from a checkpoint must know from where."""
+        if context.injections:
+            raise DeclarationError(
+                f"hotspots are put into files, and '{context.component}' reads a stream; leave [[inject]] out",
+                ("inject",),
+            )
         self._context = context
         self._queue = EntryQueue(context)
         self._records = Records(context, self.where(), self.time, self.dynamic)

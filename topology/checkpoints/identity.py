@@ -42,7 +42,7 @@ def _component(component: Component, topology: Topology) -> dict[str, Any]:
     operator = resolve(
         component.operator, (component.kind, component.name, "operator"), topology.base, component.classes
     )
-    free = getattr(operator, "adjustable", frozenset())
+    free: frozenset[str] = getattr(operator, "adjustable", frozenset())
     plain["options"] = {key: value for key, value in plain["options"].items() if key not in free}
     return {key: plain[key] for key in ("operator", "inputs", "tick", "streams", "options")}
 
