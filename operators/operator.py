@@ -197,6 +197,9 @@ class _Operator:
     #: Output streams on which it names the task of each tuple (`Emitter.direct`); None: it does not say.
     addressed: ClassVar[frozenset[str] | None] = None
 
+    #: Options that may be others when a run goes on from a checkpoint: neither results nor states depend on them.
+    adjustable: ClassVar[frozenset[str]] = frozenset()
+
     def open(self, context: TaskContext) -> None:
         """Start: called once, before the first epoch or before `restore`."""
 
@@ -243,6 +246,9 @@ class Spout(_Operator):
 
     def ack(self, epoch: int) -> None:
         """Learn that an epoch and all that came of it is done."""
+
+    def saved(self, epoch: int) -> None:
+        """Learn that a checkpoint of the state after an epoch is whole: the run never needs again what came before it."""
 
     def fail(self, epoch: int) -> None:
         """Learn that an epoch was under way when the run failed."""

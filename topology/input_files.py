@@ -69,8 +69,14 @@ def with_keywords(topology: Topology) -> Topology:
 
 
 def odd_times(topology: Topology) -> str | None:
-    """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise."""
-    source = source_of(topology, "leads")
+    """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise.
+
+    Of objects that come from elsewhere than from files, nothing is known before they come.
+    """
+    try:
+        source = source_of(topology, "leads")
+    except DeclarationError:
+        return None
     objects = make_operator(source, topology)
     limits = topology.settings.limits.reading()
     chunks = read_objects(

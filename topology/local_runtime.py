@@ -70,6 +70,7 @@ class LocalRuntime:
         self._slow = slow_faults(wiring)
         self._held: dict[int, int] = {}
         self._restarts = 0
+        self._newest: int | None = None
         self._wait = wait or time.sleep
         self.turns = 0
 
@@ -171,6 +172,10 @@ class LocalRuntime:
     def _grant(self, conductor: Conductor, spouts: list[Task], ready: dict[int, Task]) -> None:
         if self._checkpoints is not None:
             self._checkpoints.choose(conductor.limit)
+            if (newest := self._checkpoints.newest) != self._newest and newest is not None:
+                self._newest = newest
+                for spout in spouts:
+                    spout.operator.saved(newest)
         if conductor.grant():
             for spout in spouts:
                 spout.grant(conductor.limit, conductor.final, conductor.dry)

@@ -227,6 +227,7 @@ class QueryFileSpout(FileSpout):
         "names": NAME_FIELDS,
         "clock": CLOCK_FIELDS,
     }
+    adjustable: ClassVar = frozenset({"tokenise"})  # it was found in the input
     pace: ClassVar = "follows"
     reads_what: ClassVar = "queries"
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.batches import OP_DELETE, ObjectBatch, RejectBatch
+from streams.columns import Ints
 from streams.files.file_blocks import DEFAULT_LIMITS, ReadLimits, cut_records_of
 from streams.files.object_columns import ObjectColumns
 from streams.files.object_fields import UNSTAMPED
@@ -42,7 +43,7 @@ def read_object_body(
     source: str,
     space: Rect,
     encoder: Encoder,
-    arrival: int,
+    arrival: int | Ints,
     watermark: int | None = None,
     first: int = 0,
     dynamic: bool = False,
@@ -57,7 +58,7 @@ def read_object_body(
         source: what rejects call it.
         space: objects outside of it are rejected.
         encoder: turns keywords and texts into ids.
-        arrival: the time of records that have none.
+        arrival: the time of records that have none: of all, or of each line.
         watermark: what is older is late, and rejected.
         first: the `seq` of the first object.
         dynamic: whether objects have a current state that a record may delete.
@@ -69,7 +70,8 @@ def read_object_body(
     keys, order = None, ObjectOrder(watermark=watermark)
     for block in cut_records_of(data, limits=limits):
         keys = keys or keys_of(source, block, form)
-        columns, stamped = _stamped(json_objects(block, keys, space, limits), arrival, order.watermark)
+        arrivals = arrival if isinstance(arrival, int) else arrival[block.line - 1]
+        columns, stamped = _stamped(json_objects(block, keys, space, limits), arrivals, order.watermark)
         if not dynamic:
             columns.objections.note(columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
         if words is not None:
@@ -85,11 +87,13 @@ def read_object_body(
     return ObjectBody(ObjectBatch.concat(batches), RejectBatch.concat(rejects), given)
 
 
-def _stamped(columns: ObjectColumns, arrival: int, watermark: int | None) -> tuple[ObjectColumns, NDArray[np.bool_]]:
+def _stamped(
+    columns: ObjectColumns, arrival: int | Ints, watermark: int | None
+) -> tuple[ObjectColumns, NDArray[np.bool_]]:
     """Give a time to those that have none: of their arrival, but never before that of an accepted object before them."""
     stamped = columns.ts == UNSTAMPED
     if not stamped.any():
         return columns, stamped
-    ts = np.where(stamped, arrival if watermark is None else max(arrival, watermark), columns.ts)
+    ts = np.where(stamped, arrival if watermark is None else np.maximum(arrival, watermark), columns.ts)
     latest = np.maximum.accumulate(np.where(columns.objections.bad, UNSTAMPED, ts))
     return replace(columns, ts=np.where(stamped, latest, ts)), stamped

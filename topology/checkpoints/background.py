@@ -28,6 +28,7 @@ class BackgroundWriter:
     Attributes:
         serial: the number of the next checkpoint.
         saved: how many were written.
+        newest: the epoch of the last one that was written; None before the first.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class BackgroundWriter:
     ) -> None:
         self.serial = next_serial(store)
         self.saved = 0
+        self.newest: int | None = None
         self._store = store
         self._keep = keep
         self._on_failure = on_failure
@@ -124,6 +126,7 @@ class BackgroundWriter:
             self.fail(checkpoint.epoch, reason_of(error))
         else:
             self.saved += 1
+            self.newest = checkpoint.epoch
             files = (manifest.driver, *manifest.tasks.values(), *manifest.parts.values())
             log.debug(
                 "checkpoint_written",

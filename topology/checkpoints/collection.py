@@ -131,6 +131,11 @@ class Checkpoints:
         return self.mark is None and not self._writer.busy
 
     @property
+    def newest(self) -> int | None:
+        """Return the epoch of the newest checkpoint that this run has written; None before the first."""
+        return self._writer.newest
+
+    @property
     def any_saved(self) -> bool:
         """Tell whether there is a checkpoint of this run in the store."""
         return self._resumed_here or self._writer.saved > 0

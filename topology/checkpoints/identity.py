@@ -13,6 +13,7 @@ from streams.errors import DeclarationError
 from topology.conversion import to_plain
 from topology.declaration import Component, Topology
 from topology.plan_request import EVALUATOR
+from topology.references import resolve
 
 __all__ = ["check_identity", "identity_of", "parallelism_of"]
 
@@ -29,17 +30,20 @@ def identity_of(topology: Topology) -> dict[str, Any]:
     if settings.vocabulary is not None:
         found["topology"]["vocabulary"] = str(settings.vocabulary.resolve())
     for component in topology.components:
-        found.setdefault(component.kind, {})[component.name] = _component(component)
+        found.setdefault(component.kind, {})[component.name] = _component(component, topology)
     found["order"] = [component.name for component in topology.components]
     found["inject"] = {str(number): to_plain(one) for number, one in enumerate(topology.injections)}
     plain: dict[str, Any] = json.loads(json.dumps(found, default=str))  # as a manifest gives it back
     return plain
 
 
-def _component(component: Component) -> dict[str, Any]:
+def _component(component: Component, topology: Topology) -> dict[str, Any]:
     plain = {f.name: to_plain(getattr(component, f.name)) for f in dataclasses.fields(component)}
-    options = dict(plain["options"])
-    options.pop("tokenise", None)  # it was found in the input
+    operator = resolve(
+        component.operator, (component.kind, component.name, "operator"), topology.base, component.classes
+    )
+    free: frozenset[str] = getattr(operator, "adjustable", frozenset())
+    options = {key: value for key, value in plain["options"].items() if key not in free}
     if (pipe := options.pop("piped", None)) is not None:
         options["path"] = pipe  # where it was copied to says nothing of what is in it
     return {**{key: plain[key] for key in ("operator", "inputs", "tick", "streams")}, "options": options}

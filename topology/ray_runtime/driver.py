@@ -324,7 +324,8 @@ class RayRuntime:
 
     def _grant(self, endpoint: Endpoint, conductor: Conductor) -> None:
         conductor.grant(self._mark(endpoint, conductor))
-        body = pack_grant(Grant(conductor.limit, conductor.final, conductor.acked, conductor.dry))
+        saved = None if self._checkpoints is None else self._checkpoints.newest
+        body = pack_grant(Grant(conductor.limit, conductor.final, conductor.acked, conductor.dry, saved))
         for worker in self._spout_workers:
             endpoint.send(worker, DRIVER, worker, GRANT, 0, conductor.acked, body)
         mark = None if self._checkpoints is None else self._checkpoints.mark

@@ -34,13 +34,14 @@ _HEAD_SIZE = struct.Struct("<I")
 class Grant:
     """What the driver sends a worker's spouts: how far they may go, which epoch is the final one, how many are complete.
 
-    From the epoch `dry` on they emit nothing any more.
+    From the epoch `dry` on they emit nothing any more. `saved` is the epoch of the newest checkpoint.
     """
 
     limit: int
     final: int | None
     acked: int
     dry: int | None = None
+    saved: int | None = None
 
 
 #: What became of a task: the name of an error, and its text (for an operator's own, the traceback).
@@ -115,7 +116,7 @@ def unpack_reports(frame: Frame) -> list[Report]:
 
 def pack_grant(grant: Grant) -> Buffers:
     """Return the body of a frame with a grant."""
-    return encode([], [grant.limit, grant.final, grant.acked, grant.dry])
+    return encode([], [grant.limit, grant.final, grant.acked, grant.dry, grant.saved])
 
 
 def unpack_grant(frame: Frame) -> Grant:

@@ -84,6 +84,7 @@ class WorkerLoop:
         awaited_tasks = sum(id_ in self._conducted for id_ in here)
         self._patience = max(1, awaited_tasks * wiring.topology.settings.max_pending // REPORTED_PARTS)
         self._acked = min((task.next for task in tasks), default=0)
+        self._saved: int | None = None
         self._mark: int | None = None
         self._attempt: Attempt | None = None
         self._under_way: Sequence[Message] = ()
@@ -167,10 +168,13 @@ class WorkerLoop:
             self._current = spout
             for epoch in range(self._acked, grant.acked):
                 spout.operator.ack(epoch)
+            if grant.saved is not None and grant.saved != self._saved:
+                spout.operator.saved(grant.saved)
             spout.grant(grant.limit, grant.final, grant.dry)
             if spout.ready():
                 self._ready.add(self._place[spout.spec.id])
         self._acked = max(self._acked, grant.acked)
+        self._saved = grant.saved
 
     # --- one round -------------------------------------------------------------------------------------------------
 
