@@ -14,20 +14,10 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
 from operators.indexes.core.standing_queries import plain
+from operators.indexes.core.word_lines import LINE_BYTES, WordLines
 from operators.indexes.core.words import Words
 from operators.indexes.dynamic.dynamic_index import Floats, Slots
-from operators.indexes.dynamic.object_rows import (
-    COUNT,
-    INLINE,
-    NORM,
-    WIDTH,
-    X,
-    Y,
-    lines_for,
-    read_words,
-    repack,
-    write_words,
-)
+from operators.indexes.dynamic.object_rows import COUNT, NORM, X, Y
 from operators.indexes.topk.topk_index import Messages
 from streams.batches import OP_DELETE, OP_UPSERT, ObjectBatch
 from streams.columns import Ids, Ints
@@ -60,8 +50,6 @@ class ObjectTable:
     """Objects by slot.
 
     Attributes:
-        lines: float64, a row a slot, see `object_rows`; `parts` are the same bytes as int32.
-        long: the words of states with many.
         first_seen: of equal scores the object with the smaller one is better.
         words: the keywords of all states, and how many have each.
         idf: by word.
@@ -70,26 +58,37 @@ class ObjectTable:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.words = Words()
-        self.lines: Floats = lines_for(0)
-        self.parts: Slots = self.lines.view(np.int32)
-        self.long: Slots = np.empty(0, np.int32)
+        self._lines = WordLines(COUNT)
         self.idf: Floats = np.empty(0)
         self.first_seen: Ints = np.empty(0, np.int64)
         self._names: NDArray[Any] = np.empty(0, object)
         self._slot_of: dict[int | str, int] = {}
         self._free: list[int] = []
-        self._long_top = self._long_garbage = 0
         self.top = 0
 
     def __len__(self) -> int:
         return len(self._slot_of)
 
     @property
+    def lines(self) -> Floats:
+        """A row a slot, float64; see `object_rows`. They are replaced when they grow."""
+        return self._lines.lines
+
+    @property
+    def parts(self) -> Slots:
+        """The same bytes as int32."""
+        return self._lines.parts
+
+    @property
+    def long(self) -> Slots:
+        """The words of states with many."""
+        return self._lines.long
+
+    @property
     def nbytes(self) -> int:
         """Bytes in use; identifiers, and the look-up by them, are counted as 100 bytes each."""
-        return (
-            (8 * WIDTH + 8) * self.top + 4 * self._long_top + 8 * self.words.top + self.words.nbytes + 100 * len(self)
-        )
+        words = self._lines.pool_bytes + 8 * self.words.top + self.words.nbytes
+        return (LINE_BYTES + 8) * self.top + words + 100 * len(self)
 
     def held(self) -> Slots:
         """Return the slots of all objects, ascending."""
@@ -167,16 +166,12 @@ class ObjectTable:
         return slot
 
     def _grow(self, room: int) -> None:
-        larger = lines_for(room)
-        larger[: len(self.lines)] = self.lines
-        self.lines, self.parts = larger, larger.view(np.int32)
+        self._lines.grow(room)
         self.first_seen, self._names = grown(self.first_seen, room), grown(self._names, room)
 
     def apply(self, objects: ObjectBatch, changes: Changes) -> Messages:
         """Put new states in the place of old ones; return those, a row for each that arrives."""
-        old = self.words_of(changes.leaving)[1]
-        counts = self.parts[changes.leaving, COUNT]
-        self._long_garbage += int(counts[counts > INLINE].sum())
+        old = self._lines.forget(changes.leaving)
         self.parts[changes.leaving, COUNT] = 0
         states = objects.take(changes.rows)
         messages = self._write(states, changes.arriving, changes.first_seen)
@@ -197,30 +192,14 @@ class ObjectTable:
         lines = self.lines
         lines[slots, X], lines[slots, Y], lines[slots, NORM] = states.x, states.y, norm
         self.first_seen[slots] = first_seen
-        lengths = np.diff(off)
-        self._reserve_long(int(lengths[lengths > INLINE].sum()))
-        self._long_top = write_words(slots, off, words, self.parts, self.long, self._long_top)
-        return Messages(first_seen, states.x, states.y, off, kw, idf / np.repeat(norm, lengths))
-
-    def _reserve_long(self, more: int) -> None:
-        if self._long_top + more <= len(self.long):
-            return
-        long = np.empty((self._long_top + more) * 3 // 2 + 16, np.int32)
-        if self._long_garbage > self._long_top // 2:
-            self._long_top, self._long_garbage = repack(self.held(), self.parts, self.long, long), 0
-        else:
-            long[: self._long_top] = self.long[: self._long_top]
-        self.long = long
+        self._lines.write(slots, off, words, self.held)
+        return Messages(first_seen, states.x, states.y, off, kw, idf / np.repeat(norm, np.diff(off)))
 
     # --- what is there ------------------------------------------------------------------------------------------------
 
     def words_of(self, slots: Slots) -> tuple[Slots, Slots]:
         """Return the words of states as ragged rows, ids of keywords ascending."""
-        off = np.zeros(len(slots) + 1, np.int32)
-        np.cumsum(self.parts[slots, COUNT], out=off[1:])
-        words = np.empty(off[-1], np.int32)
-        read_words(slots, self.parts, self.long, off, words)
-        return off, words
+        return self._lines.words_of(slots)
 
     def states(self, slots: Slots) -> Messages:
         """Return states, with the unit weight of each keyword; their `seq` are where the objects were seen first."""
