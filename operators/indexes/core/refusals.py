@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from operators.indexes.core.roster import Roster
 from streams.batches import OP_REGISTER, QueryBatch
 from streams.errors import InputError
+from streams.files.query_records import MAX_K
 from streams.geometry import REGION_CIRCLE, REGION_POLYGON, REGION_RECT
 from streams.kernel import kernel
 from streams.polygon_kernels import HOLE, OUTER
 
-__all__ = ["check_registrations"]
+__all__ = ["check_nearest", "check_registrations"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -83,3 +84,14 @@ def check_registrations(queries: QueryBatch, roster: Roster) -> None:
     held = roster.holds(queries.number)
     if held.any():
         refuse(int(np.flatnonzero(held)[0]), "is already registered; remove it first or give it another number")
+
+
+def check_nearest(queries: QueryBatch) -> None:
+    """Raise `InputError` for the first row that wants too few of the nearest, or too many."""
+    wrong = np.flatnonzero((queries.k < 1) | (queries.k > MAX_K))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"query {queries.number[row]} (row {row} of the batch) wants the {queries.k[row]} nearest; "
+            f"expected 1 to {MAX_K}"
+        )

@@ -2,14 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-
+from operators.indexes.core.refusals import check_nearest
 from operators.indexes.core.standing_queries import StandingQueries
 from operators.indexes.dynamic.ball_finder import BallTable
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
 from streams.batches import QueryBatch
-from streams.errors import InputError
-from streams.files.query_records import MAX_K
 
 __all__ = ["NearestQueries"]
 
@@ -25,10 +22,4 @@ class NearestQueries(ScoredSubscriptions):
 
     def _check(self, queries: QueryBatch) -> None:
         StandingQueries._check(self, queries)
-        wrong = np.flatnonzero((queries.k < 1) | (queries.k > MAX_K))
-        if len(wrong):
-            row = int(wrong[0])
-            raise InputError(
-                f"query {queries.number[row]} (row {row} of the batch) wants the {queries.k[row]} nearest; "
-                f"expected 1 to {MAX_K}"
-            )
+        check_nearest(queries)

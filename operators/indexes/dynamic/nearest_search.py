@@ -1,6 +1,7 @@
 """The search for the nearest objects of `knn` queries: columns of queries, and the kernel over the keyword grids."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from operators.indexes.dynamic.keyword_grids import KeywordGrids
 from operators.indexes.dynamic.nearest_queries import NearestQueries
 from operators.indexes.dynamic.nearest_search_kernels import search_nearest
 from operators.indexes.dynamic.object_table import ObjectTable
-from operators.indexes.dynamic.scored_search import FOUND_TOGETHER
+from operators.indexes.dynamic.search_lots import search_lots
 from operators.indexes.topk.frame import frame_of
 from operators.indexes.topk.globe_answers import GLOBE_ERROR
 from streams.columns import Ints
@@ -62,19 +63,12 @@ class NearestSearch:
             places, self._frame.spots(places[:, 0], places[:, 1]), off, objects.words.find(table.words.raw[own]),
             table.traits[slots] & SAID_ANY == 0, none_off, objects.words.find(none), limits, cuts, wanted,
         )  # fmt: skip
-        room = min(int(wanted.sum()), FOUND_TOGETHER + int(wanted.max()))
-        scores, seen, found = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int32)
-        ends, whole, done = np.zeros(len(slots) + 1, np.int64), np.empty(len(slots), np.bool_), 0
-        while done < len(slots):
-            ends[done] = 0
-            stop = search_nearest(
-                done, *columns, objects.lines, objects.parts, objects.long, objects.first_seen, grids.words, grids.heads,
-                grids.records, grids.records.view(np.int32), self._position, self._unit, self._globe, ends, scores, seen,
-                found, whole, self._work,
-            )  # fmt: skip
-            end = ends[stop]
-            yield Lot(slice(done, stop), ends[done : stop + 1], found[:end], scores[:end], whole[done:stop])
-            done = stop
+        states = (
+            objects.lines, objects.parts, objects.long, objects.first_seen, grids.words, grids.heads, grids.records,
+            grids.records.view(np.int32), self._position, self._unit, self._globe,
+        )  # fmt: skip
+        kernel: Any = search_nearest
+        yield from search_lots(wanted, lambda first, *out: kernel(first, *columns, *states, *out, self._work))
 
     def exact(self, slots: Slots, _ends: Ints, found: Slots, row: Ints) -> Floats:
         """Return the negative distances of objects that were found, by the definition."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from operators.indexes.core.prefetch import prefetch
+from operators.indexes.dynamic.distances import apart
 from operators.indexes.dynamic.worst_heap import rise, sift, worse
 from streams.kernel import kernel
 
@@ -26,21 +27,8 @@ _COUNT, _FIRST, _INLINE = 6, 7, 9
 _EVERY_OBJECT = 0
 #: What float32 may lose of a distance in the unit square.
 _LOST = 1e-7
-_EARTH_RADIUS_M = 6_371_008.8
 #: Cells of a lot, whose records are asked for together.
 _CELLS = 16
-
-
-@kernel
-def _apart(x: float, y: float, at_x: float, at_y: float, globe: bool) -> float:
-    """Return a distance: that of the definition in the plane, and on the globe that but for its last bits."""
-    if not globe:
-        dx, dy = x - at_x, y - at_y
-        return float(np.sqrt(dx * dx + dy * dy))
-    lat, at_lat = np.radians(y), np.radians(at_y)
-    half_dlat, half_dlon = np.sin((lat - at_lat) * 0.5), np.sin(np.radians(x - at_x) * 0.5)
-    h = half_dlat * half_dlat + np.cos(lat) * np.cos(at_lat) * (half_dlon * half_dlon)
-    return float(2.0 * _EARTH_RADIUS_M * np.arcsin(np.sqrt(min(h, 1.0))))
 
 
 @kernel
@@ -199,13 +187,13 @@ def _in_cells(
         tally[0] += length
         for p in range(start, start + length):
             dx, dy = records[p, 0] - spot_x, records[p, 1] - spot_y
-            apart = dx * dx + dy * dy
-            if apart > reach * reach or (known > 0.0 and apart < known * known):
+            square = dx * dx + dy * dy
+            if square > reach * reach or (known > 0.0 and square < known * known):
                 continue
             o = slots[p, _SLOT]
             if reads and not _fits(o, through, needed, position, parts, long):
                 continue
-            score, since = -_apart(lines[o, _X], lines[o, _Y], x, y, globe), first_seen[o]
+            score, since = -apart(lines[o, _X], lines[o, _Y], x, y, globe), first_seen[o]
             if not worse(score, since, limit, limit_seen):
                 continue
             if found < wanted:

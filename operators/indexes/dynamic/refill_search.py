@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from operators.indexes.core.prefetch import prefetch
+from operators.indexes.dynamic.distances import apart
 from operators.indexes.dynamic.worst_heap import rise, sift, worse
 from streams.kernel import kernel
 
@@ -27,7 +28,6 @@ _X, _Y, _NORM = range(3)
 _COUNT, _FIRST, _INLINE = 6, 7, 9
 #: What float32 may lose of a place or a weight.
 _EPS = 4e-6
-_EARTH_RADIUS_M = 6_371_008.8
 _UP = 1.000001
 #: Cells and objects of a lot.
 _CELLS, _OBJECTS = 32, 64
@@ -45,18 +45,6 @@ def _likeness(o: int, through: int, weights: Any, position: Any, lines: Any, par
                 return -1.0
             total += (idf[word] / norm) * weights[place - 1]
     return total
-
-
-@kernel
-def _apart(x: float, y: float, at_x: float, at_y: float, globe: bool) -> float:
-    """Return a distance: that of the definition in the plane, and on the globe that but for its last bits."""
-    if not globe:
-        dx, dy = x - at_x, y - at_y
-        return float(np.sqrt(dx * dx + dy * dy))
-    lat, at_lat = np.radians(y), np.radians(at_y)
-    half_dlat, half_dlon = np.sin((lat - at_lat) * 0.5), np.sin(np.radians(x - at_x) * 0.5)
-    h = half_dlat * half_dlat + np.cos(lat) * np.cos(at_lat) * (half_dlon * half_dlon)
-    return float(2.0 * _EARTH_RADIUS_M * np.arcsin(np.sqrt(min(h, 1.0))))
 
 
 @kernel
@@ -267,7 +255,7 @@ def _scored(
         alike = _likeness(o, through, weights, position, lines, parts, long, idf)
         if alike < 0.0:
             continue
-        far = _apart(lines[o, _X], lines[o, _Y], x, y, globe)
+        far = apart(lines[o, _X], lines[o, _Y], x, y, globe)
         score, since = alpha * (1.0 - far / max_distance) + (1.0 - alpha) * alike, first_seen[o]
         if score < floor or not worse(score, since, limit, limit_seen):
             continue

@@ -1,6 +1,7 @@
 """The search for the best objects of `topk` queries: columns of queries, and the kernel over the keyword grids."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from operators.indexes.dynamic.dynamic_index import Floats, Lot, Slots
 from operators.indexes.dynamic.keyword_grids import KeywordGrids
 from operators.indexes.dynamic.object_table import ObjectTable
 from operators.indexes.dynamic.refill_search import likeness, search
+from operators.indexes.dynamic.search_lots import search_lots
 from operators.indexes.topk.frame import frame_of
 from operators.indexes.topk.globe_answers import GLOBE_ERROR
 from operators.indexes.topk.scored_table import ALPHA, NORM
@@ -15,10 +17,7 @@ from operators.indexes.topk.subscriptions import ScoredSubscriptions
 from streams.columns import Ints
 from streams.geometry import EARTH_RADIUS_M, distance
 
-__all__ = ["FOUND_TOGETHER", "ScoredSearch"]
-
-#: Objects that a search may write before its buffers are filled, beyond those of one query.
-FOUND_TOGETHER = 1 << 20
+__all__ = ["ScoredSearch"]
 
 
 class ScoredSearch:
@@ -63,21 +62,17 @@ class ScoredSearch:
             self._position = np.zeros(2 * objects.words.top, np.int32)
         places = np.ascontiguousarray(table.lines[slots, :2])
         alpha, norm = table.lines[slots, ALPHA], table.lines[slots, NORM]
-        columns = (floors, places, self._frame.spots(places[:, 0], places[:, 1]), alpha, norm, *self._words_of(slots),
-                   limits, cuts, wanted)  # fmt: skip
-        room = min(int(wanted.sum()), FOUND_TOGETHER + int(wanted.max()))
-        scores, seen, found = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int32)
-        ends, whole, done = np.zeros(len(slots) + 1, np.int64), np.empty(len(slots), np.bool_), 0
-        while done < len(slots):
-            ends[done] = 0
-            stop = search(
-                done, *columns, objects.lines, objects.parts, objects.long, objects.idf, objects.first_seen, grids.words,
-                grids.heads, grids.peaks, grids.records, grids.records.view(np.int32), self._position,
-                table.max_distance, self._frame.diagonal, self._globe, ends, scores, seen, found, whole, self._work,
-            )  # fmt: skip
-            end = ends[stop]
-            yield Lot(slice(done, stop), ends[done : stop + 1], found[:end], scores[:end], whole[done:stop])
-            done = stop
+        columns = (
+            floors, places, self._frame.spots(places[:, 0], places[:, 1]), alpha, norm, *self._words_of(slots), limits, cuts,
+            wanted,
+        )  # fmt: skip
+        states = (
+            objects.lines, objects.parts, objects.long, objects.idf, objects.first_seen, grids.words, grids.heads,
+            grids.peaks, grids.records, grids.records.view(np.int32), self._position, table.max_distance,
+            self._frame.diagonal, self._globe,
+        )  # fmt: skip
+        kernel: Any = search
+        yield from search_lots(wanted, lambda first, *out: kernel(first, *columns, *states, *out, self._work))
 
     def exact(self, slots: Slots, ends: Ints, found: Slots, row: Ints) -> Floats:
         """Return the scores of objects that were found, by the definition."""

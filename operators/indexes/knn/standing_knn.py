@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.query_table import QueryTable
+from operators.indexes.core.refusals import check_nearest
 from operators.indexes.core.standing_queries import (
     SAVED_COLUMNS,
     Slots,
@@ -24,7 +25,6 @@ from operators.indexes.range.range_index import Cost
 from streams.batches import OP_UPSERT, TYPE_KNN, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints, distinct
 from streams.errors import InputError
-from streams.files.query_records import MAX_K
 from streams.geometry import Metric, Rect, distance
 
 __all__ = ["StandingKnn"]
@@ -59,13 +59,7 @@ class StandingKnn(StandingQueries):
 
     def _check(self, queries: QueryBatch) -> None:
         super()._check(queries)
-        wrong = np.flatnonzero((queries.k < 1) | (queries.k > MAX_K))
-        if len(wrong):
-            row = int(wrong[0])
-            raise InputError(
-                f"query {queries.number[row]} (row {row} of the batch) wants the {queries.k[row]} nearest; "
-                f"expected 1 to {MAX_K}"
-            )
+        check_nearest(queries)
 
     def _file(self, queries: QueryBatch, slots: Slots) -> None:
         self._lists.open(slots, queries.k)
