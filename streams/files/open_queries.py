@@ -27,73 +27,83 @@ class OpenQueries:
         if limit < 1:
             raise DeclarationError(f"at most {limit} open queries are none at all; expected at least 1")
         self._limit = limit
-        self._entries: dict[int | str, tuple[int, int]] = {}
+        self._numbers: dict[int | str, int] = {}
+        self._ends: dict[int | str, int] = {}  # of those that end at all
         self._purge_at = _FIRST_PURGE
         self._first_end = FOREVER  # nothing that is here ends before
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._numbers)
 
     def register(self, name: int | str, number: int, ts: int, end: int) -> str | None:
         """Enter a query, or return the reason why it is refused."""
-        entry = self._entries.get(name)
-        if entry is not None and entry[1] > ts:
-            until = "for good" if entry[1] == FOREVER else f"until {entry[1]}"
-            return f"id {shown(name)} is taken {until} by the query of record {entry[0] + 1}"
-        if len(self._entries) >= min(self._purge_at, self._limit) and entry is None:
+        known = self._numbers.get(name)
+        if known is not None and (last := self._ends.get(name, FOREVER)) > ts:
+            until = "for good" if last == FOREVER else f"until {last}"
+            return f"id {shown(name)} is taken {until} by the query of record {known + 1}"
+        if len(self._numbers) >= min(self._purge_at, self._limit) and known is None:
             self._purge(ts)
-            if len(self._entries) >= self._limit:
+            if len(self._numbers) >= self._limit:
                 return f"{self._limit} queries live already, which is the limit (topology.limits.live_queries)"
-        self._entries[name] = (number, end)
+        self._numbers[name] = number
+        self._ends.pop(name, None)
+        if end != FOREVER:
+            self._ends[name] = end
         self._first_end = min(self._first_end, end)
         return None
 
     def register_all(self, names: Sequence[int | str], numbers: Sequence[int], ends: Sequence[int]) -> bool:
         """Enter many queries at once if none of the ids is known; else enter none and return False."""
-        entries = dict(zip(names, zip(numbers, ends, strict=True), strict=True))
+        entries = dict(zip(names, numbers, strict=True))
         if (
             len(entries) < len(names)
-            or len(self._entries) + len(names) > min(self._purge_at, self._limit)
-            or not self._entries.keys().isdisjoint(entries)
+            or len(self._numbers) + len(names) > min(self._purge_at, self._limit)
+            or not self._numbers.keys().isdisjoint(entries)
         ):
             return False
-        self._entries.update(entries)
-        self._first_end = min(self._first_end, *ends, FOREVER)
+        self._numbers.update(entries)
+        if ends.count(FOREVER) < len(names):
+            self._ends.update((name, end) for name, end in zip(names, ends, strict=True) if end != FOREVER)
+            self._first_end = min(self._first_end, *ends)
         return True
 
     def unregister(self, name: int | str, ts: int) -> int | str:
         """Strike a query out and return the number of its registration, or the reason why there is none to end."""
-        entry = self._entries.get(name)
-        if entry is None:
+        number = self._numbers.get(name)
+        if number is None:
             return f"id {shown(name)} is not registered"
-        if entry[1] <= ts:
-            return f"the query with id {shown(name)} has ended at {entry[1]}"
-        del self._entries[name]
-        return entry[0]
+        if (end := self._ends.get(name, FOREVER)) <= ts:
+            return f"the query with id {shown(name)} has ended at {end}"
+        del self._numbers[name]
+        self._ends.pop(name, None)
+        return number
 
     def _purge(self, ts: int) -> None:
         if self._first_end <= ts:
-            self._entries = {name: entry for name, entry in self._entries.items() if entry[1] > ts}
-            self._first_end = min((end for _, end in self._entries.values()), default=FOREVER)
-        self._purge_at = max(_FIRST_PURGE, 2 * len(self._entries))
+            for name in [name for name, end in self._ends.items() if end <= ts]:
+                del self._numbers[name], self._ends[name]
+            self._first_end = min(self._ends.values(), default=FOREVER)
+        self._purge_at = max(_FIRST_PURGE, 2 * len(self._numbers))
 
     def make_room(self, rows: int, ts: int) -> None:
         """Forget what has ended before `ts` where that many more registrations would need it."""
-        if len(self._entries) + rows > min(self._purge_at, self._limit):
+        if len(self._numbers) + rows > min(self._purge_at, self._limit):
             self._purge(ts)
-            self._purge_at = max(self._purge_at, len(self._entries) + rows)
+            self._purge_at = max(self._purge_at, len(self._numbers) + rows)
 
     def snapshot(self) -> dict[str, Any]:
         """Return them as data that msgpack knows."""
+        entries = [(number, self._ends.get(name, FOREVER)) for name, number in self._numbers.items()]
         return {
-            "ids": [name if isinstance(name, str) or name in _INT64 else [str(name)] for name in self._entries],
-            "entries": np.array(list(self._entries.values()), "<i8").reshape(-1, 2).tobytes(),
+            "ids": [name if isinstance(name, str) or name in _INT64 else [str(name)] for name in self._numbers],
+            "entries": np.array(entries, "<i8").reshape(-1, 2).tobytes(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become what a snapshot was taken of."""
         names = [int(name[0]) if isinstance(name, list | tuple) else name for name in state["ids"]]
         entries = np.frombuffer(state["entries"], "<i8").reshape(-1, 2).tolist()
-        self._entries = {name: (number, end) for name, (number, end) in zip(names, entries, strict=True)}
-        self._first_end = min((end for _, end in entries), default=FOREVER)
-        self._purge_at = max(_FIRST_PURGE, 2 * len(self._entries))
+        self._numbers = {name: number for name, (number, _) in zip(names, entries, strict=True)}
+        self._ends = {name: end for name, (_, end) in zip(names, entries, strict=True) if end != FOREVER}
+        self._first_end = min(self._ends.values(), default=FOREVER)
+        self._purge_at = max(_FIRST_PURGE, 2 * len(self._numbers))
