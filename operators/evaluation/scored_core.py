@@ -100,6 +100,5 @@ class ScoredCore:
             "asleep": _NONE,
             "cost": np.zeros(3, np.int64),
             "recent": _NONE,
-            "recent_words": _NONE,
             "unset": np.sort(queries.number),
         }

@@ -120,14 +120,14 @@ class ScoredEvaluator(Evaluator):
         """File what others gave, with the thresholds that they knew, and what has come since; else these are asked for."""
         super()._take_over(handover, inputs, epoch, emit)
         if given := inputs.batches("bounds"):
-            self._set(*(np.concatenate([batch.column(name) for batch in given]) for name in BOUND_FIELDS))
-            moved = np.concatenate([batch.column(BOUND_FIELDS[0]) for batch in given])
-            # Who gave them has had, before, all that came until then; the rest has come here, to who did not have them.
+            moved, bounds = (np.concatenate([batch.column(name) for batch in given]) for name in BOUND_FIELDS)
+            self._set(moved, bounds)
+            # Who gave them knew all that came before; what has come since came here too, where they were not held.
             for _, numbers, theta in self._latest:
                 concerned = np.isin(numbers, moved)
                 self._set(numbers[concerned], theta[concerned])
-        elif moved := inputs.batches("transfer"):
-            self._scored.unset = np.union1d(self._scored.unset, QueryBatch.concat(moved).number)
+        elif unknown := inputs.batches("transfer"):
+            self._scored.unset = np.union1d(self._scored.unset, QueryBatch.concat(unknown).number)
 
     def _follow(self, handover: Handover, orders: Sequence[TupleBatch], epoch: Epoch, emit: Emitter) -> None:
         """Follow orders; where plans have changed, other keywords lead here, from the messages of this epoch on."""

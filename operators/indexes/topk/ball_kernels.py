@@ -467,7 +467,10 @@ def _pull(word: Int, packed: Int, pool: Pool, due: Slots) -> None:
         _forget(word, words, state)
         for c in range(WORD_WIDTH):
             words[word, c] = 0
-    elif words[word, ROOM] > 3 * words[word, BALLS] + 8:
+        return
+    # Its place is read as before: what leaves saves no work until the word is laid out anew.
+    words[word, ASTRAY] += 1
+    if words[word, ROOM] > 3 * words[word, BALLS] + 8 or 4 * words[word, ASTRAY] > words[word, BALLS] + 64:
         _due(word, words, due, state)
 
 

@@ -52,7 +52,7 @@ TOGETHER = 16
 MOST_RUNS = (2 << FINEST) + 2
 #: Messages after which it is asked whether levels still suit them; how much of the way to a new norm is gone at a time; and how
 #: many messages should be below it.
-_ASKED, _STEP, _SHARE = 32, np.float32(0.02), np.float32(0.8)
+_ASKED, _STEP, _SHARE = 32, np.float32(0.05), np.float32(0.8)
 #: How far norms may move before a word is laid out anew.
 _SMALLER, _LARGER = np.float32(0.75), np.float32(1.33)
 _UP = np.float32(1.000001)

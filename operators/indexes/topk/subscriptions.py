@@ -265,8 +265,7 @@ class ScoredSubscriptions(StandingQueries):
             "bounds": self.bounds(numbers),
             "asleep": self.asleep(),
             "cost": np.array([cost.objects, cost.candidates, cost.matches], np.int64),
-            "recent": self._remembered[0],
-            "recent_words": self._remembered[1],
+            "recent": self._remembered.ravel(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -276,5 +275,4 @@ class ScoredSubscriptions(StandingQueries):
         self.bind(np.array(state["number"]), np.array(state["bounds"]))
         self.hush(state["asleep"])
         self._cost = Cost(*(int(number) for number in state["cost"]))
-        recent = np.array(state["recent"])
-        self._remembered = np.stack([recent, np.array(state.get("recent_words", np.full(len(recent), -1)))])
+        self._remembered = np.array(state["recent"], np.int64).reshape(2, -1)
