@@ -358,6 +358,10 @@ def test_beyond_loopback_every_request_needs_the_token(tmp_path):
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 
+def _connected(service, cursor):
+    return connect(f"{service.websocket}?cursor={cursor}", close_timeout=0.1)
+
+
 def _matches(journal):
     """Return what standing range queries over a journal find, by the definition: (query, object) pairs, counted."""
     queries, found, objects = {}, Counter(), []
@@ -428,7 +432,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
             until = time.monotonic() + 4
             while time.monotonic() < until:
                 try:
-                    with connect(f"{service.websocket}?cursor={cursor}") as socket_:
+                    with _connected(service, cursor) as socket_:
                         for _ in range(rng.randrange(1, 150)):
                             line = json.loads(socket_.recv(timeout=0.5))
                             cursor = line["cursor"]
@@ -444,13 +448,13 @@ def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
                 service.kill()
                 continue
             expected, journalled = _matches(state / "journal")
-            while len(received) < sum(expected.values()):
-                with connect(f"{service.websocket}?cursor={cursor}") as socket_:
+            with _connected(service, cursor) as socket_:
+                while len(received) < sum(expected.values()):
                     line = json.loads(socket_.recv(timeout=60))
                     cursor = line["cursor"]
                     received.append((cursor, line["query"], line["object"]))
             time.sleep(0.5)
-            with connect(f"{service.websocket}?cursor={cursor}") as socket_, pytest.raises(TimeoutError):
+            with _connected(service, cursor) as socket_, pytest.raises(TimeoutError):
                 socket_.recv(timeout=0.3)
     assert set(acknowledged) <= journalled
     assert len(acknowledged) > 200
