@@ -358,6 +358,10 @@ def test_beyond_loopback_every_request_needs_the_token(tmp_path):
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 
+def _connected(service, cursor):
+    return connect(f"{service.websocket}?cursor={cursor}", close_timeout=0.1)
+
+
 def _matches(journal):
     """Return what standing range queries over a journal find, by the definition: (query, object) pairs, counted."""
     queries, found, objects = {}, Counter(), []
@@ -428,7 +432,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
             until = time.monotonic() + 4
             while time.monotonic() < until:
                 try:
-                    with connect(f"{service.websocket}?cursor={cursor}") as socket_:
+                    with _connected(service, cursor) as socket_:
                         for _ in range(rng.randrange(1, 150)):
                             line = json.loads(socket_.recv(timeout=0.5))
                             cursor = line["cursor"]
@@ -444,13 +448,13 @@ def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
                 service.kill()
                 continue
             expected, journalled = _matches(state / "journal")
-            while len(received) < sum(expected.values()):
-                with connect(f"{service.websocket}?cursor={cursor}") as socket_:
+            with _connected(service, cursor) as socket_:
+                while len(received) < sum(expected.values()):
                     line = json.loads(socket_.recv(timeout=60))
                     cursor = line["cursor"]
                     received.append((cursor, line["query"], line["object"]))
             time.sleep(0.5)
-            with connect(f"{service.websocket}?cursor={cursor}") as socket_, pytest.raises(TimeoutError):
+            with _connected(service, cursor) as socket_, pytest.raises(TimeoutError):
                 socket_.recv(timeout=0.3)
     assert set(acknowledged) <= journalled
     assert len(acknowledged) > 200
@@ -480,3 +484,20 @@ def test_an_expired_cursor_is_an_error(tmp_path):
         assert answer.json()["type"] == "urn:waterspout:expired-cursor"
         with pytest.raises(ExpiredCursorError):
             next(client.results("q", cursor=first.cursor))
+
+
+@pytest.mark.ray
+def test_topologies_are_served_on_ray(tmp_path):
+    """The same on Ray: objects meet standing queries, and a restart goes on with the queries that were there."""
+    state = tmp_path / "state"
+    for life in range(2):
+        with served(CONF / "quickstart.toml", tmp_path, "--runtime", "ray", state=state) as service:
+            service.until_ready()
+            with Client(service.url) as client:
+                if life == 0:
+                    client.register("q", type="range", region={"rect": [0, 0, 1, 1]})
+                position = client.position()
+                client.publish([hit := _at(0.5, 0.5), _at(5, 5)])
+                assert next(client.results("q", cursor=position)).line["object"] == hit["id"]
+            if life == 0:
+                service.kill()

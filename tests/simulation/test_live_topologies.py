@@ -91,7 +91,7 @@ class Feed:
             raise KilledError
 
     def done(self):
-        return self._quiet > 40
+        return self._quiet > 150  # epochs are small, and all of the journal must be read
 
 
 def lines_in(folder):
@@ -100,11 +100,11 @@ def lines_in(folder):
     ]
 
 
-NAMES = ("replicated", "adaptive", "latest", "questions", "terms", "feeds", "zones", "couriers")
+NAMES = ("replicated", "adaptive", "dkm", "questions", "terms", "feeds", "zones", "couriers")
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_results_of_a_killed_run_are_in_the_log_once(tmp_path: Path, name, seed):
     """Killed twice, with a torn frame at the end, and fed at another pace each time: all results, and none twice."""
     rng = random.Random(f"{name}{seed}")
