@@ -109,7 +109,7 @@ class Service:
         self._writer: JournalWriter | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._reach = first_position(self.folder.journal)
-        self._saved_at = 0
+        self._saved_at = self._hub_saved = 0
         self.stopping = False
         self.figures: dict[str, Any] = {}
         self.engine.handlers[FIGURES] = self._take_figures
@@ -130,7 +130,7 @@ class Service:
             self.intake.replay(unpack_entry(frame))
         reader.close()
         self.hub.restore(known["hub"] if known is not None else None)
-        self._saved_at = position
+        self._saved_at, self._hub_saved = position, known["hub"]["position"] if known is not None else 0
         self._writer = JournalWriter(self.folder.journal, self.intake, self._committed, self.settings.writer)
         self.engine.start()
         self._keeper = asyncio.create_task(self._keep())
@@ -245,8 +245,6 @@ class Service:
         trim(self.folder.journal, min(reach.journal, self._saved_at))
         kept = min(reach.results, self.hub.position - self.settings.retain_bytes, self._hub_saved)
         trim(self.folder.results, kept)
-
-    _hub_saved: int = 0
 
     async def _save(self) -> None:
         hub = self.hub.snapshot()

@@ -48,8 +48,8 @@ def browser():
 
 
 @pytest.fixture
-def page(browser):
-    """A page in which nothing may go wrong unseen."""
+def page(browser, started):
+    """A page in which nothing may go wrong unseen; it is closed before what it shows is ended."""
     context = browser.new_context(viewport={"width": 1200, "height": 800}, color_scheme="dark")
     made = context.new_page()
     made.set_default_timeout(PATIENCE_MS)
