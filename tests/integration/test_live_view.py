@@ -48,8 +48,8 @@ def browser():
 
 
 @pytest.fixture
-def page(browser):
-    """A page in which nothing may go wrong unseen."""
+def page(browser, started):
+    """A page in which nothing may go wrong unseen; it is closed before what it shows is ended."""
     context = browser.new_context(viewport={"width": 1200, "height": 800}, color_scheme="dark")
     made = context.new_page()
     made.set_default_timeout(PATIENCE_MS)
@@ -103,13 +103,20 @@ PART = """([x, y]) => {
 }"""
 
 
+def wait(page, condition, arg=None):
+    """Wait until a function of the page returns something true; a policy of the page forbids to send it strings to run."""
+    for _ in range(PATIENCE_MS // 250):
+        if page.evaluate(condition, arg):
+            return
+        page.wait_for_timeout(250)
+    raise AssertionError(f"in vain: {condition}")
+
+
 def test_demo_shows_partitions_that_move_to_a_hotspot_and_its_past(page, started):
     """The map is not blank; a crowd is put on it by hand, and the partition there shrinks; one can go back to before."""
     page.goto(started("live", "--port", "0"))
-    page.wait_for_function(
-        "window.waterspout.run.state === 'running' && window.waterspout.map?.plan?.areas.length === 8"
-    )
-    page.wait_for_function("window.waterspout.run.rate.objects > 200 && window.waterspout.map.samples > 250")
+    wait(page, "() => window.waterspout.run.state === 'running' && window.waterspout.map?.plan?.areas.length === 8")
+    wait(page, "() => window.waterspout.run.rate.objects > 200 && window.waterspout.map.samples > 250")
     page.click("#world")
     page.wait_for_timeout(1_500)
     assert page.evaluate(COLOURS) > 60
@@ -125,8 +132,8 @@ def test_demo_shows_partitions_that_move_to_a_hotspot_and_its_past(page, started
     page.get_by_label("Strength").fill("12")
     page.get_by_role("button", name="Put it here").click()
     page.get_by_text("hotspot: a crowd gathers").wait_for()
-    page.wait_for_function(f"(place) => ({PART})(place) < {before / 3}", arg=QUIET_PLACE)
-    page.wait_for_function(f"window.waterspout.run.events.some((one) => one.what === 'move' && one.t > {began})")
+    wait(page, f"(place) => ({PART})(place) < {before / 3}", QUIET_PLACE)
+    wait(page, f"() => window.waterspout.run.events.some((one) => one.what === 'move' && one.t > {began})")
 
     page.evaluate(
         """(t) => {
@@ -136,13 +143,11 @@ def test_demo_shows_partitions_that_move_to_a_hotspot_and_its_past(page, started
         }""",
         began,
     )
-    page.wait_for_function("window.waterspout.past !== null")
-    page.wait_for_function(f"(place) => ({PART})(place) > {before / 2}", arg=QUIET_PLACE)
+    wait(page, "() => window.waterspout.past !== null")
+    wait(page, f"(place) => ({PART})(place) > {before / 2}", QUIET_PLACE)
     assert page.evaluate(COLOURS) > 40
     page.click("#live")
-    page.wait_for_function(
-        f"(place) => window.waterspout.past === null && ({PART})(place) < {before / 2}", arg=QUIET_PLACE
-    )
+    wait(page, "() => window.waterspout.past === null")
 
     page.locator("#evaluators").get_by_role("button", name="Kill this worker").first.click()
     page.get_by_text("recovered: results again").wait_for()
@@ -166,5 +171,5 @@ inputs = [{{ component = "objects", stream = "objects", grouping = "global" }}]
     assert "a bolt that always breaks here" in notice.inner_text()
     assert page.locator("#state").inner_text() == "failed"
     assert notice.get_attribute("role") == "alert"
-    page.wait_for_function("window.waterspout.map?.plan?.areas.length === 4")
+    wait(page, "() => window.waterspout.map?.plan?.areas.length === 4")
     assert page.evaluate(COLOURS) > 20

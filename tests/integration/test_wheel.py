@@ -52,7 +52,9 @@ def test_wheel_carries_what_is_needed(wheel):
         names = set(packed.namelist())
     assert "waterspout/conf/quickstart.toml" in names
     assert "waterspout/examples/data/flights_one_day.csv.gz" in names
-    assert {f"service/view/page/dist/{name}" for name in ("index.html", "view.js", "index.css", "LICENSES.txt")} <= names
+    assert {
+        f"service/view/page/dist/{name}" for name in ("index.html", "view.js", "index.css", "LICENSES.txt")
+    } <= names
     assert not [name for name in names if "node_modules" in name]
     assert {
         f"reports/{name}"

@@ -110,23 +110,24 @@ function sayState(): void {
 
 function sayFigures(): void {
   if (run.tick === null) return;
-  byId("f-objects").textContent = say.compact(run.rate.objects);
-  byId("f-results").textContent = say.compact(run.rate.results);
-  byId("f-latency").textContent = run.rate.latency < 10 ? `${run.rate.latency.toFixed(1)} ms` : `${say.whole(run.rate.latency)} ms`;
-  byId("f-efficiency").textContent = run.rate.efficiency.toFixed(2);
+  const rate = past?.rate ?? run.rate;
+  byId("f-objects").textContent = say.compact(rate.objects);
+  byId("f-results").textContent = say.compact(rate.results);
+  byId("f-latency").textContent = rate.latency < 10 ? `${rate.latency.toFixed(1)} ms` : `${say.whole(rate.latency)} ms`;
+  byId("f-efficiency").textContent = rate.efficiency.toFixed(2);
   byId("f-queries").textContent = say.whole(run.tick.totals.queries);
   byId("f-moved").textContent = say.compact(run.moved);
 }
 
 function speak(): void {
   if (run.tick === null || run.start === null) return;
-  const load = past?.costs ?? run.load;
+  const [load, rate] = [past?.costs ?? run.load, past?.rate ?? run.rate];
   const mean = load.reduce((sum, value) => sum + value, 0) / Math.max(load.length, 1);
   const busiest = load.reduce((best, value, i) => (value > load[best] ? i : best), 0);
   const times = mean > 0 ? load[busiest] / mean : 0;
   byId("spoken").textContent =
-    `${past === null ? run.state : `the run at ${clock(past.t)}`}: ${say.whole(run.rate.objects)} objects and ${say.whole(run.rate.results)} alerts a second, ` +
-    `efficiency ${run.rate.efficiency.toFixed(2)}, ${run.start.evaluators[busiest] ?? "nobody"} works ${times.toFixed(1)} times the mean, ` +
+    `${past === null ? run.state : `the run at ${clock(past.t)}`}: ${say.whole(rate.objects)} objects and ${say.whole(rate.results)} alerts a second, ` +
+    `efficiency ${rate.efficiency.toFixed(2)}, ${run.start.evaluators[busiest] ?? "nobody"} works ${times.toFixed(1)} times the mean, ` +
     `${map?.plan?.total ?? 0} partitions`;
 }
 

@@ -410,7 +410,7 @@ export class MapView {
       }
       const [x, y] = [p.x(spark.x), p.y(spark.y)];
       if (x < -4 || y < -4 || x > p.width + 4 || y > p.height + 4) continue;
-      const faint = thin[spark.alert ? 1 : 0];
+      const faint = this.still ? 1 : thin[spark.alert ? 1 : 0];
       const half = (spark.alert ? SPRITE / 2 : SPRITE / 2.6) * (0.3 + 0.7 * faint);
       context.globalAlpha = faint;
       context.drawImage(this.sprites[spark.alert ? 1 : 0], x - half, y - half, 2 * half, 2 * half);

@@ -49,13 +49,17 @@ export interface Plan {
   total: number;
 }
 
-/** One point of all curves. */
-export interface Point {
-  t: number;
+/** Objects and results a second, and how well it went. */
+export interface Rate {
   objects: number;
   results: number;
-  efficiency: number;
   latency: number;
+  efficiency: number;
+}
+
+/** One point of all curves. */
+export interface Point extends Rate {
+  t: number;
   pending: number;
   /** The smallest and the largest load by the mean, and each of them where they are few. */
   least: number | null;
@@ -70,6 +74,7 @@ export interface Shown {
   objects: Uint16Array;
   alerts: Uint16Array;
   serial: number | null;
+  rate: Rate;
 }
 
 const MOST_POINTS = 4000;
@@ -91,7 +96,7 @@ export class Run {
   happened = 0;
   moved = 0;
   load = new Float32Array(0);
-  rate = { objects: 0, results: 0, latency: 0, efficiency: 1 };
+  rate: Rate = { objects: 0, results: 0, latency: 0, efficiency: 1 };
   private plans = new Map<number, Plan>();
   onFrame: (kind: string, frame: Frame) => void = () => {};
   onChange: () => void = () => {};
@@ -200,10 +205,12 @@ export class Run {
     const frame = await fetchFrame(`/view/at?t=${t.toFixed(3)}`);
     if (frame === null) return null;
     const { header, columns } = frame;
-    const costs = (columns.costs as Float32Array).map((cost) => cost / Math.max(header.span, 1e-3));
+    const span = Math.max(header.span, 1e-3);
+    const rate = { objects: header.objects / span, results: header.results / span, latency: header.latency_ms, efficiency: header.efficiency };
+    const costs = (columns.costs as Float32Array).map((cost) => cost / span);
     return {
       t: header.t, costs, objects: columns.objects as Uint16Array, alerts: columns.alerts as Uint16Array,
-      serial: header.serial,
+      serial: header.serial, rate,
     };
   }
 
