@@ -1,11 +1,15 @@
 """What a run may go back to: a checkpoint of its own, never that of an older run in the same place."""
 
+import json
+from typing import ClassVar
+
 import pytest
+from operators_for_tests import Numbers
 from range_inputs import range_topology, write_inputs
 
 from streams.errors import RunError
 from streams.state import pack_apart
-from topology import run
+from topology import TopologyBuilder, run
 from topology.checkpoints import Checkpoints, FolderStore, RunRecord
 from topology.checkpoints import background as background_module
 from topology.declaration import CheckpointSettings
@@ -44,6 +48,34 @@ def test_run_can_go_back_once_all_tasks_have_handed_over_its_start(tmp_path):
         checkpoints.hand_over(task.id, pack_apart({}), {})
     assert checkpoints.abandon()
     checkpoints.close()
+
+
+class Told(Numbers):
+    """Remembers for each checkpoint that it was told of whether it was in the store by then."""
+
+    folder = None
+    told: ClassVar = []
+
+    def saved(self, epoch):
+        manifests = [json.loads(path.read_text()) for path in self.folder.glob("*/manifest.json")]
+        self.told.append((epoch, epoch in {manifest["checkpoint"]["epoch"] for manifest in manifests}))
+
+
+def test_spouts_learn_of_checkpoints_that_are_whole(tmp_path, monkeypatch):
+    """Of the start and of some of those behind it, each once, when its manifest is there."""
+    monkeypatch.setattr(Told, "folder", tmp_path)
+    monkeypatch.setattr(Told, "told", [])
+    builder = TopologyBuilder(
+        "told", checkpoint={"directory": str(tmp_path), "epochs": 1, "keep": 1_000}, max_pending=2
+    )
+    builder.spout("numbers", Told, count=2_000, size=1)
+    builder.bolt("sink", "count").global_("numbers")
+    run(builder.build())
+    epochs = [epoch for epoch, _ in Told.told]
+    assert epochs[0] == -1
+    assert len(epochs) > 1
+    assert epochs == sorted(set(epochs))
+    assert all(there for _, there in Told.told)
 
 
 def test_resumed_run_can_go_back_at_once(tmp_path):

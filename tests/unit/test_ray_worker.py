@@ -124,10 +124,17 @@ def workers():
         one.close()
 
 
-def line(count=60, size=5, **settings):
+class Told(Numbers):
+    """Also remembers which checkpoints it was told of."""
+
+    def saved(self, epoch):
+        self.heard.append(("saved", epoch))
+
+
+def line(count=60, size=5, spout=Numbers, **settings):
     """A spout, two bolts that tag, a sink that collects."""
     builder = TopologyBuilder("line", max_pending=4, **settings)
-    builder.spout("numbers", Numbers, count=count, size=size)
+    builder.spout("numbers", spout, count=count, size=size)
     builder.bolt("tagged", Tagged, parallelism=2).shuffle("numbers")
     builder.bolt("sink", "collect").global_("tagged")
     return builder.build()
@@ -145,6 +152,17 @@ def test_workers_deliver_everything_once(workers, count):
     reports = made.conduct()
     assert collected(reports) == Counter(range(60))
     assert (sum(report.counts.get("sent_bytes", 0) for report in reports) == 0) == (count == 1)
+
+
+def test_spout_learns_of_each_checkpoint_once(workers):
+    """Of each that grants name, whatever they say again."""
+    made = workers(line(spout=Told), 1)
+    made.start()
+    for saved in (None, -1, -1, None, -1, 2):
+        made.driver.send(0, DRIVER, 0, GRANT, 0, 0, pack_plain([0, None, 0, None, saved]))
+    made.conduct()
+    heard = next(task.operator.heard for actor in made.actors for task in actor._tasks if task.spec.id == 0)
+    assert [epoch for what, epoch in heard if what == "saved"] == [-1, 2]
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -174,7 +174,7 @@ class WorkerLoop:
             if spout.ready():
                 self._ready.add(self._place[spout.spec.id])
         self._acked = max(self._acked, grant.acked)
-        self._saved = grant.saved
+        self._saved = self._saved if grant.saved is None else grant.saved
 
     # --- one round -------------------------------------------------------------------------------------------------
 
