@@ -1,5 +1,6 @@
 """Results and rejects as the lines of their files, and results as the rows of a Parquet table."""
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from streams.batches import (
     EventBatch,
     MatchBatch,
     RejectBatch,
+    TupleBatch,
 )
 from streams.columns import Ids, Offsets
 from streams.errors import RunError
@@ -47,8 +49,10 @@ RESULT_SCHEMA = pa.schema(
 )
 
 
-def result_lines(batch: MatchBatch | EventBatch | AnswerBatch) -> bytes:
-    """Return results as JSON lines: one for each match or event, or one for each answer."""
+def result_lines(batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch) -> bytes:
+    """Return results as JSON lines: one for each match or event, one for each answer, one for each tuple of a bolt."""
+    if isinstance(batch, TupleBatch):
+        return _tuple_lines(batch)
     if isinstance(batch, AnswerBatch):
         return _answer_lines(batch)
     if isinstance(batch, EventBatch):
@@ -118,6 +122,18 @@ def _item(name: str, value: float, kind: int) -> str:
     return f"[{name},{int(value)}]" if kind == TYPE_TERMS else f"[{name},{value!r}]"
 
 
+def _tuple_lines(batch: TupleBatch) -> bytes:
+    """Return tuples as JSON objects by the names of their fields."""
+    try:
+        rows = [
+            json.dumps(dict(zip(batch.fields, row, strict=True)), ensure_ascii=False, allow_nan=False)
+            for row in batch.rows()
+        ]
+    except (TypeError, ValueError) as error:
+        raise RunError(f"a tuple of {', '.join(batch.fields)} cannot be written as JSON: {error}") from None
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
 def _check_finite(batch: AnswerBatch) -> None:
     """Refuse values that JSON cannot write."""
     if not np.isfinite(batch.value).all():
@@ -128,9 +144,11 @@ def _check_finite(batch: AnswerBatch) -> None:
         )
 
 
-def result_table(batch: MatchBatch | EventBatch | AnswerBatch) -> pa.Table:
-    """Return results as rows of `RESULT_SCHEMA`; what a row does not have is null."""
+def result_table(batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch) -> pa.Table:
+    """Return results as rows of `RESULT_SCHEMA`, of which tuples have some columns as fields; what a row lacks is null."""
     rows = len(batch)
+    if isinstance(batch, TupleBatch):
+        return _tuple_table(batch)
     columns = {"query": _texts(batch.query), "ts": pa.array(batch.ts)}
     if isinstance(batch, AnswerBatch):
         columns |= _answer_columns(batch)
@@ -141,6 +159,22 @@ def result_table(batch: MatchBatch | EventBatch | AnswerBatch) -> pa.Table:
     return pa.table(
         [columns.get(field.name, pa.nulls(rows, field.type)) for field in RESULT_SCHEMA], schema=RESULT_SCHEMA
     )
+
+
+def _tuple_table(batch: TupleBatch) -> pa.Table:
+    named: dict[str, list[Any]] = {name: [] for name in batch.fields}
+    for row in batch.rows():
+        for name, value in zip(batch.fields, row, strict=True):
+            text = RESULT_SCHEMA.field(name).type == pa.string() and value is not None
+            named[name].append(str(value) if text else value)
+    try:
+        columns = [
+            pa.array(named[field.name], field.type) if field.name in named else pa.nulls(len(batch), field.type)
+            for field in RESULT_SCHEMA
+        ]
+    except (pa.ArrowException, TypeError) as error:
+        raise RunError(f"a tuple of {', '.join(batch.fields)} is no row of a results table: {error}") from None
+    return pa.table(columns, schema=RESULT_SCHEMA)
 
 
 def _answer_columns(batch: AnswerBatch) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streams.batches import AnswerBatch, EventBatch, MatchBatch
+from streams.batches import AnswerBatch, EventBatch, MatchBatch, TupleBatch
 from streams.errors import InputError
 from streams.files.line_files import writing
 from streams.files.result_lines import RESULT_SCHEMA, result_table
@@ -71,7 +71,7 @@ class ParquetWriter:
         self._file = _new_file(self._path)
         self._waiting = _Waiting()
 
-    def write(self, batch: MatchBatch | EventBatch | AnswerBatch) -> None:
+    def write(self, batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch) -> None:
         """Write a batch of results, or keep it until a row group is full."""
         if self._waiting.add(result_table(batch)):
             self._flush()
@@ -162,7 +162,7 @@ class ParquetParts:
                 os.fsync(file.fileno())
             partial.replace(self._part(group))
 
-    def write(self, batch: MatchBatch | EventBatch | AnswerBatch) -> None:
+    def write(self, batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch) -> None:
         """Write a batch of results, or keep it until a row group is full."""
         if self._waiting.add(result_table(batch)):
             self._write_part(self._groups, self._waiting.take())
