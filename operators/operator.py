@@ -13,7 +13,7 @@ from operators.needs import Need
 from operators.redistribution import Division
 from partitioners.plans.plan import Plan
 from streams.batches import Batch, TupleBatch, tuple_rows
-from streams.errors import DeclarationError
+from streams.errors import DeclarationError, did_you_mean
 from streams.files.prepared import shared_vocabulary
 from streams.files.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.geometry import Metric, Rect
@@ -76,6 +76,11 @@ class Tuple:
     task: int
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self.fields:
+            raise LookupError(
+                f"stream '{self.stream}' of '{self.component}' has no field '{name}'{did_you_mean(name, self.fields)}; "
+                f"it has {', '.join(self.fields)}"
+            )
         return self.values[self.fields.index(name)]
 
 
@@ -150,8 +155,15 @@ class Emitter:
         self.watermark: int | None = None
 
     def __call__(self, *values: Any, stream: str = DEFAULT_STREAM) -> None:
-        """Emit one tuple."""
+        """Emit one tuple: its values in the order of the fields, or a dictionary; what that does not have is None."""
         names = self._fields(stream)
+        if len(values) == 1 and isinstance(values[0], Mapping) and len(names) > 1:
+            if unknown := [name for name in values[0] if name not in names]:
+                raise ValueError(
+                    f"stream '{stream}' has the fields {', '.join(names)}, but '{unknown[0]}'"
+                    f"{did_you_mean(str(unknown[0]), names)} was emitted"
+                )
+            values = tuple(values[0].get(name) for name in names)
         if len(values) != len(names):
             raise ValueError(
                 f"stream '{stream}' has the fields {', '.join(names)}, but a tuple of {len(values)} values was emitted"

@@ -178,6 +178,10 @@ class RejectBatch(RowColumns):
         )
 
 
+#: What a value of a tuple may be: all of it can be packed, on every runtime.
+_SENDABLE = (int, float, str, bytes, list, tuple, dict, type(None))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TupleBatch:
     """Plain tuples of named fields, as Storm has them.
@@ -192,6 +196,15 @@ class TupleBatch:
     def of(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> "TupleBatch":
         """Make columns of rows of values."""
         turned = list(zip(*rows, strict=True)) if rows else [() for _ in names]
+        for place, (name, values) in enumerate(zip(names, turned, strict=True)):
+            kinds = {type(value) for value in values}
+            if any(issubclass(kind, np.generic) for kind in kinds):
+                turned[place] = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+            elif strange := [kind.__name__ for kind in kinds if not issubclass(kind, _SENDABLE)]:
+                raise TypeError(
+                    f"field '{name}' has a value of type {min(strange)}, which cannot be sent to another process; use "
+                    "numbers, strings, lists or dictionaries"
+                )
         return cls(tuple(names), tuple(_column(values) for values in turned))
 
     def __len__(self) -> int:

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from operators.needs import ANY_STREAM, Need
+from operators.spouts.tuple_objects import OBJECTS_STREAM, missing_fields
 from streams.errors import DeclarationError, did_you_mean, listed
 from topology.declaration import Component, Input, Topology
+from topology.wiring import output_streams
 
 __all__ = ["need_problems"]
 
@@ -21,6 +23,11 @@ def need_problems(topology: Topology, operators: Mapping[str, type[Any]]) -> Ite
             emitter = operators.get(item.component)
             if emitter is None:
                 continue  # reported where components are looked up
+            if reads is not None and (text := _tuple_problem(component, item, topology, emitter, reads)) is not None:
+                yield DeclarationError(text, path)
+                continue
+            if (text := _table_problem(component, item, topology, operators)) is not None:
+                yield DeclarationError(text, path)
             if text := _addressing_problem(component, item, emitter) or (
                 _need_problem(component, item, emitter, reads) if reads is not None else None
             ):
@@ -28,6 +35,39 @@ def need_problems(topology: Topology, operators: Mapping[str, type[Any]]) -> Ite
         if reads is not None:
             yield from (DeclarationError(text, path) for text in _whole_problems(component, reads))
             yield from (DeclarationError(text, path) for text in _routers_problems(component, topology, operators))
+
+
+def _tuple_problem(
+    component: Component, item: Input, topology: Topology, emitter: type[Any], reads: Mapping[str, Need]
+) -> str | None:
+    """Tuples of somebody's own spout become objects where they have the fields of one."""
+    source = topology.component(item.component)
+    fields = output_streams(source, emitter).get(item.stream)
+    if source.kind != "spout" or item.stream != OBJECTS_STREAM or item.stream not in reads or fields is None:
+        return None
+    if (missing := missing_fields(fields)) is None:
+        return None
+    return (
+        f"{_edge(component, item)}, whose tuples have {listed(fields) or 'no fields'}, but an object needs {missing}; emit id, "
+        "ts, x and y (or lon and lat), and text or keywords"
+    )
+
+
+def _table_problem(
+    component: Component, item: Input, topology: Topology, operators: Mapping[str, type[Any]]
+) -> str | None:
+    """A table has columns of its own, so tuples of somebody's own bolt must have these."""
+    takes = getattr(operators[component.name], "takes_fields", None)
+    emitter = operators[item.component]
+    if takes is None or emitter.__module__.startswith("operators."):
+        return None
+    fields = output_streams(topology.component(item.component), emitter).get(item.stream, ())
+    if not (other := [name for name in fields if name not in takes]):
+        return None
+    return (
+        f"{_edge(component, item)}, whose tuples have a field '{other[0]}', but '{component.operator}' writes a table of "
+        f"{listed(takes)}; name the fields like these, or write JSON lines ('jsonl')"
+    )
 
 
 def _edge(component: Component, item: Input) -> str:

@@ -5,10 +5,12 @@ that epoch; a spout also needs leave from the conductor, which is how back-press
 messages alone and never on the order in which they came, so every runtime gives the same results.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from operators.operator import Arrival, Bolt, Emitter, Epoch, Inputs, Spout, TaskContext
+from operators.spouts.tuple_objects import OBJECTS_STREAM, TupleObjects
+from streams.batches import TupleBatch
 from streams.errors import RunError
 from topology.declaration import Topology
 from topology.groupings import Grouping, GroupingContext, make_grouping
@@ -59,8 +61,14 @@ class Task:
         self._max_lag = max((edge.lag for edge in wiring.edges), default=0)
         self._counts: dict[str, float] = {}
         self._handed: list[Any] = []
+        self._columns: list[Any] | None = None
         self._events: list[Mapping[str, Any]] = []
-        self.operator.open(self._context(topology, wiring))
+        context = self._context(topology, wiring)
+        # Shipped spouts emit columns; what somebody's own emits as tuples is made into columns for those who need these.
+        tuples = "ids" not in self.streams.get(OBJECTS_STREAM, ("ids",))
+        wanted = tuples and any(output.takes_columns for output in self._outputs)
+        self._objects = TupleObjects(context) if wanted else None
+        self.operator.open(context)
         self._lens = Lens(topology.settings.space, self.operator) if wiring.watched else None
 
     def _context(self, topology: Topology, wiring: Wiring) -> TaskContext:
@@ -135,6 +143,7 @@ class Task:
             stopped = self._dry is not None and self.next >= self._dry
             more = not stopped and self.operator.next_epoch(epoch, inputs, emit)
             self._exhausted = not more
+            self._make_columns(emit, more)
             self._watermark = emit.watermark if emit.watermark is not None else self._watermark
         else:
             known = [m.watermark for m in on_time if m.watermark is not None]
@@ -152,6 +161,17 @@ class Task:
         self.next += 1
         self.done = epoch.final
         return sent, report
+
+    def _make_columns(self, emit: Emitter, more: bool) -> None:
+        """Make columns of tuples that are objects, and a watermark of their times where the spout gives none."""
+        self._columns = None
+        if self._objects is None:
+            return
+        sent = emit.batches(OBJECTS_STREAM)
+        if any(isinstance(batch, TupleBatch) for batch in sent):
+            self._columns = [self._objects.columns(b) if isinstance(b, TupleBatch) else b for b in sent]
+        if emit.watermark is None and self._objects.last is not None:
+            emit.watermark = self._objects.last if more else self._objects.last + 1
 
     def _arrived(self, messages: dict[tuple[int, int], Message]) -> Inputs:
         arrivals = []
@@ -189,7 +209,7 @@ class Task:
         feedback = transferred = 0
         for output in self._outputs:
             number, lag, rows = output.edge.id, output.edge.lag, 0
-            for target, batch in output.divide(emit):
+            for target, batch in output.divide(emit, self._columns):
                 parts[target, lag].append((number, batch))
                 rows += len(batch)
             if rows and output.counted:
@@ -222,6 +242,7 @@ class Task:
             "watermark": self._watermark,
             "tick_time": self._tick_time,
             "operator": self.operator.snapshot(),
+            "objects": self._objects.snapshot() if self._objects is not None else None,
             "groupings": [output.snapshot() for output in self._outputs],
             "lagged": [[m.target, m.lag, m.epoch, m.watermark, list(m.parts)] for m in self._lagged],
         }
@@ -231,6 +252,8 @@ class Task:
         self.next = state["next"]
         self._watermark, self._tick_time = state["watermark"], state["tick_time"]
         self.operator.restore(state["operator"])
+        if self._objects is not None and state.get("objects") is not None:
+            self._objects.restore(state["objects"])
         for output, kept in zip(self._outputs, state["groupings"], strict=True):
             output.restore(kept)
         self._lagged = [
@@ -274,6 +297,10 @@ class _Output:
         context = GroupingContext(
             spec.index, len(receivers), tuple(local), edge.input.fields, wiring.topology.settings.seed
         )
+        target = wiring.topology.component(edge.target)
+        reads = getattr(resolve(target.operator, (), wiring.topology.base, target.classes), "reads", {})
+        from_spout = wiring.topology.component(edge.source).kind == "spout"
+        self.takes_columns = from_spout and edge.input.stream == OBJECTS_STREAM and OBJECTS_STREAM in reads
         chooser = None
         if edge.input.using is not None:
             component = wiring.topology.component(edge.target)
@@ -281,14 +308,14 @@ class _Output:
             chooser = resolve(edge.input.using, path, wiring.topology.base, component.classes)()
         self.grouping: Grouping | None = make_grouping(edge.input.grouping, context, chooser)
 
-    def divide(self, emit: Emitter) -> list[tuple[int, Any]]:
-        """Return (receiving task, batch) pairs."""
+    def divide(self, emit: Emitter, columns: Sequence[Any] | None = None) -> list[tuple[int, Any]]:
+        """Return (receiving task, batch) pairs; `columns` are the objects that were emitted as tuples."""
         stream = self.edge.input.stream
         if self.grouping is None:
             return [(self.targets[index], b) for index, b in emit.direct_batches.get(stream, ()) if len(b)]
         return [
             (target, part)
-            for batch in emit.batches(stream)
+            for batch in (columns if columns is not None and self.takes_columns else emit.batches(stream))
             for target, part in zip(self.targets, self.grouping.divide(batch), strict=True)
             if part is not None and len(part)
         ]

@@ -32,7 +32,7 @@ from topology.input_files import read_input
 from topology.load_history import LoadHistory, Place
 from topology.run import run
 from topology.validation import make_operator, validate
-from topology.verification import listening, oracle_of, verify_lines
+from topology.verification import judged_lines, listening, oracle_of, verify_lines
 
 __all__ = ["LoadHistory", "Trial", "run_for_test"]
 
@@ -109,7 +109,7 @@ class Trial:
     def assert_exact(self) -> None:
         """Assert that the results are those of the brute-force oracle, which reads the same input with all injections."""
         __tracebackhide__ = True
-        comparison = compare(oracle_of(self.topology), verify_lines(self.collected))
+        comparison = compare(oracle_of(self.topology), judged_lines(self.collected))
         if not comparison.ok:
             raise AssertionError(explain(comparison))
 

@@ -8,6 +8,7 @@ from typing import Any
 from operators.spouts.injected_input import whole_objects, whole_queries
 from streams.batches import Batch
 from streams.comparison import Comparison, compare
+from streams.errors import DeclarationError, brief
 from streams.files.result_files import result_lines
 from streams.oracle import Oracle
 from streams.vocabulary import Encoder
@@ -17,7 +18,7 @@ from topology.input_files import read_input, vocabulary_of
 from topology.run import Outcome, run
 from topology.validation import make_operator
 
-__all__ = ["listening", "oracle_of", "verified_run", "verify_lines"]
+__all__ = ["judged_lines", "listening", "oracle_of", "verified_run", "verify_lines"]
 
 #: Results that a verified run may have: they are held in memory.
 MAX_RESULTS = 500_000_000
@@ -27,7 +28,7 @@ def verified_run(topology: Topology, **options: Any) -> tuple[Outcome, Compariso
     """Run a topology and compare its results with the oracle's; `options` are those of `run`."""
     oracle = oracle_of(topology)
     outcome = run(listening(topology), **options)
-    return outcome, compare(oracle, verify_lines(outcome.collected))
+    return outcome, compare(oracle, judged_lines(outcome.collected))
 
 
 def listening(topology: Topology) -> Topology:
@@ -43,6 +44,17 @@ def verify_lines(batches: Iterable[Batch]) -> Iterator[dict[str, Any]]:
     for batch in batches:
         for line in result_lines(batch).splitlines():  # type: ignore[arg-type]
             yield json.loads(line)
+
+
+def judged_lines(batches: Iterable[Batch]) -> Iterator[dict[str, Any]]:
+    """Yield collected results as lines that the oracle can judge; raise `DeclarationError` for others."""
+    for line in verify_lines(batches):
+        if "query" not in line or "ts" not in line or not line.keys() & {"object", "objects", "terms"}:
+            raise DeclarationError(
+                f"the sink reads lines such as {brief(line)}, which are no results of queries, so there is nothing to compare "
+                "them with; a bolt that passes results on emits query, ts and object (or objects, or terms)"
+            )
+        yield line
 
 
 def oracle_of(topology: Topology) -> Oracle:

@@ -64,6 +64,7 @@ _MODULES = {
     "waterspout.client": ("AsyncClient", "Client"),
     "waterspout.runs": ("Run", "run"),
 }
+_PACKAGES = ("streams", "partitioners", "operators", "topology", "pipeline", "reports", "benchmarks")
 _PLACE = {name: module for module, names in _MODULES.items() for name in names}
 
 
@@ -74,7 +75,24 @@ def __getattr__(name: str) -> Any:
         return version("waterspout")
     if name not in _PLACE:
         raise AttributeError(f"module 'waterspout' has no attribute '{name}'")
-    return getattr(import_module(_PLACE[name]), name)
+    try:
+        return getattr(import_module(_PLACE[name]), name)
+    except ImportError as error:
+        if (hidden := _hidden(error)) is not None:
+            raise ImportError(hidden) from None
+        raise
+
+
+def _hidden(error: ImportError) -> str | None:
+    """Say which file has the name of one of our packages, where that is why an import has failed."""
+    import sys
+    from pathlib import Path
+
+    package = (error.name or "").partition(".")[0]
+    found = getattr(sys.modules.get(package), "__file__", None)
+    if package not in _PACKAGES or found is None or Path(found).parent.parent == Path(__file__).parents[1]:
+        return None
+    return f"{found} hides Waterspout's package '{package}'; rename it, or run the script from another folder"
 
 
 def __dir__() -> list[str]:

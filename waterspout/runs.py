@@ -9,10 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from streams.errors import RunError
+from streams.errors import DeclarationError, RunError
+from streams.files.included_columns import objects_in, with_columns
 from topology.amendments import with_results
 from topology.disturbances import Disturbance, with_disturbances
 from topology.given import Given, Source, declared, with_sources
+from topology.included import lookup_in
 from topology.run import Progress
 from topology.run import run as run_topology
 from topology.validation import validate
@@ -48,18 +50,32 @@ class Run:
         A list with nothing in it is a row without an object, so that no answer is lost.
         """
         for line in self.lines:
+            if "query" not in line or "ts" not in line:
+                yield line  # of a bolt that is no evaluator
+                continue
             head = {"query": line["query"], "ts": line["ts"]}
+            more = line.get("columns", {})
             if "object" in line:
-                yield {**head, **{name: line[name] for name in ("object", "detect") if name in line}}
+                yield {**head, **{name: line[name] for name in ("object", "detect") if name in line}, **_beside(more)}
             elif not (items := line.get("terms", line.get("objects"))):
                 yield head
             else:
                 for rank, item in enumerate(items, 1):
-                    yield {**head, "rank": rank, **_item(item, "terms" in line)}
+                    beside = _beside(more[rank - 1]) if more else {}
+                    yield {**head, "rank": rank, **_item(item, "terms" in line), **beside}
 
     def to_arrow(self) -> pa.Table:
         """Return `rows` as a table; identifiers are texts."""
         rows = [{**row, **{name: str(row[name]) for name in ("query", "object") if name in row}} for row in self.rows()]
+        known = set(_COLUMNS.names)
+        if any("query" not in row for row in rows):
+            return pa.Table.from_pylist(rows)
+        if others := list(dict.fromkeys(name for row in rows for name in row if name not in known)):
+            beside = pa.table({name: pa.array([row.get(name) for row in rows]) for name in others})
+            results = pa.Table.from_pylist(
+                [{k: v for k, v in row.items() if k in known} for row in rows], schema=_COLUMNS
+            )
+            return pa.table({**_by_name(results), **_by_name(beside)})
         return pa.Table.from_pylist(rows, schema=_COLUMNS)
 
     def to_pandas(self) -> Any:
@@ -69,6 +85,15 @@ class Run:
     def __repr__(self) -> str:
         told = ", ".join(f"{self.summary[name]:,} {name}" for name in ("objects", "queries", "results", "rejected"))
         return f"Run({told}, {self.summary['seconds']:.2f} s)"
+
+
+def _by_name(table: pa.Table) -> dict[str, Any]:
+    return {name: table.column(name) for name in table.column_names}
+
+
+def _beside(columns: Mapping[str, Any]) -> Line:
+    """Return included columns under names that no column of results has."""
+    return {f"object_{name}" if name in _COLUMNS.names else name: value for name, value in columns.items()}
 
 
 def _item(item: Any, terms: bool) -> Line:
@@ -95,6 +120,7 @@ def run(
     objects: Source | None = None,
     queries: Source | None = None,
     on_result: Callable[[Line], object] | None = None,
+    include: Sequence[str] = (),
     settings: Sequence[str] = (),
     inject: Sequence[Disturbance] = (),
     runtime: str | None = None,
@@ -111,6 +137,8 @@ def run(
         queries: the same for query operations.
         on_result: is called with each result, a line of a results file as a dictionary, as soon as it is certain. Without it,
             results are kept in `Run.lines`, at most `topology.limits.collected` of them.
+        include: columns of the objects that results have beside them (`Run.lines` under ``columns``, `rows` and tables under
+            their names); they are looked up when the run has ended, so not with `on_result`.
         settings: overrides such as ``bolt.evaluator.parallelism=8``.
         inject: hotspots and faults: the keys of an ``[[inject]]`` table each.
         runtime: ``local`` or ``ray``; as declared where it is not given.
@@ -134,6 +162,11 @@ def run(
         wanted = with_disturbances(with_sources(wanted, Path(folder), objects, queries), inject)
         wanted = with_results(wanted, "-")
         validate(wanted)
+        if include and on_result is not None:
+            raise DeclarationError(
+                "include looks columns up when the run has ended; take Run.lines instead of on_result"
+            )
+        lookup = lookup_in(wanted, list(include)) if include else None
         outcome = run_topology(
             wanted,
             runtime=runtime,
@@ -142,4 +175,7 @@ def run(
             on_bytes=_Lines(on_result or keep),
             resume=resume,
         )
+        if lookup is not None:
+            found = lookup({str(one) for line in lines for one in objects_in(line)})
+            lines = [with_columns(line, found) for line in lines]
     return Run(outcome.summary, lines)

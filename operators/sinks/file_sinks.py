@@ -14,6 +14,7 @@ from operators.sinks.sink import NamingSink
 from streams.batches import HitBatch, RejectBatch
 from streams.errors import RunError
 from streams.files.result_files import JsonlWriter, RejectsWriter, result_lines
+from streams.files.result_lines import RESULT_SCHEMA
 from streams.files.result_parquet import ParquetParts, ParquetWriter
 
 __all__ = ["JsonlSink", "ParquetSink", "RejectsSink"]
@@ -102,6 +103,7 @@ class ParquetSink(WritingSink):
     """
 
     single: ClassVar = True
+    takes_fields: ClassVar = tuple(RESULT_SCHEMA.names)
 
     path: Path
 

@@ -29,7 +29,7 @@ from streams.files.object_tables import joined_texts
 from streams.files.objections import Objections, shown
 from streams.geometry import Rect
 
-__all__ = ["JsonKeys", "json_objects", "keys_of"]
+__all__ = ["JsonKeys", "json_objects", "keys_of", "record_objects"]
 
 _SCHEMA = {
     "id": pa.int64(), "ts": pa.int64(), "x": pa.float64(), "y": pa.float64(), "lon": pa.float64(), "lat": pa.float64(),
@@ -119,6 +119,15 @@ def _exact(block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rec
         # The rest of a record may be large.
         records.append({name: _value(record, sources) for name, sources in keys.sources.items()})
 
+    return record_objects(records, objections, keys.form, space, limits)
+
+
+def record_objects(
+    records: Sequence[Mapping[str, Any]], objections: Objections, form: ObjectForm, space: Rect, limits: ReadLimits
+) -> ObjectColumns:
+    """Check records one by one, as Python values by the names of fields; those with an objection may be empty."""
+    rows = len(records)
+
     def values(name: str) -> list[Any]:
         return [record.get(name) for record in records]
 
@@ -128,8 +137,8 @@ def _exact(block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rec
     words = [_list(objections, row, "keywords", value) for row, value in enumerate(values("keywords"))]
     texts = [_text(objections, row, "text", value) for row, value in enumerate(values("text"))]
     return settle(
-        row_field(rows) if keys.form.row_ids else id_values(values("id"), is_unicode),
-        _times(time_values(values("ts"), keys.form.time_unit), keys.form),
+        row_field(rows) if form.row_ids else id_values(values("id"), is_unicode),
+        _times(time_values(values("ts"), form.time_unit), form),
         Location(
             pick(number_values(values("x")), number_values(values("lon")), plain),
             pick(number_values(values("y")), number_values(values("lat")), plain),

@@ -1,5 +1,6 @@
 """Results and rejects as the lines of their files, and results as the rows of a Parquet table."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from streams.batches import (
     EventBatch,
     MatchBatch,
     RejectBatch,
+    TupleBatch,
 )
 from streams.columns import Offsets
 from streams.errors import RunError
@@ -58,8 +60,10 @@ WRITTEN_SCHEMA = pa.schema(
 )
 
 
-def result_lines(batch: MatchBatch | EventBatch | AnswerBatch | NamedHits) -> bytes:
-    """Return results as JSON lines: one for each match or event, or one for each answer."""
+def result_lines(batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch | NamedHits) -> bytes:
+    """Return results as JSON lines: one for each match or event, one for each answer, one for each tuple of a bolt."""
+    if isinstance(batch, TupleBatch):
+        return _tuple_lines(batch)
     if isinstance(batch, NamedHits):
         return b"".join(map(bytes, batch.lines()))
     if isinstance(batch, AnswerBatch):
@@ -140,6 +144,18 @@ def _items(batch: AnswerBatch) -> Any:
     return pairs if listed.all() else pc.if_else(pa.array(listed), pairs, names)
 
 
+def _tuple_lines(batch: TupleBatch) -> bytes:
+    """Return tuples as JSON objects by the names of their fields."""
+    try:
+        rows = [
+            json.dumps(dict(zip(batch.fields, row, strict=True)), ensure_ascii=False, allow_nan=False)
+            for row in batch.rows()
+        ]
+    except (TypeError, ValueError) as error:
+        raise RunError(f"a tuple of {', '.join(batch.fields)} cannot be written as JSON: {error}") from None
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
 def _check_finite(batch: AnswerBatch) -> None:
     """Refuse values that JSON cannot write."""
     if not np.isfinite(batch.value).all():
@@ -150,8 +166,11 @@ def _check_finite(batch: AnswerBatch) -> None:
         )
 
 
-def result_tables(batch: MatchBatch | EventBatch | AnswerBatch | NamedHits) -> Iterator[pa.Table]:
-    """Yield results as rows of `WRITTEN_SCHEMA`; what a row does not have is null."""
+def result_tables(batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch | NamedHits) -> Iterator[pa.Table]:
+    """Yield results as rows of `WRITTEN_SCHEMA`, of which tuples have some columns as fields; what a row lacks is null."""
+    if isinstance(batch, TupleBatch):
+        yield written_table(_tuple_table(batch))
+        return
     if isinstance(batch, NamedHits):
         code, objects = batch.hits.ids.codes()
         codes, names = code.astype(np.int32), plain_ids(objects)
@@ -190,6 +209,22 @@ def written_table(table: pa.Table) -> pa.Table:
         if pa.types.is_dictionary(field.type) and table.schema.field(place).type != field.type:
             table = table.set_column(place, field, table.column(place).dictionary_encode())
     return table
+
+
+def _tuple_table(batch: TupleBatch) -> pa.Table:
+    named: dict[str, list[Any]] = {name: [] for name in batch.fields}
+    for row in batch.rows():
+        for name, value in zip(batch.fields, row, strict=True):
+            text = RESULT_SCHEMA.field(name).type == pa.string() and value is not None
+            named[name].append(str(value) if text else value)
+    try:
+        columns = [
+            pa.array(named[field.name], field.type) if field.name in named else pa.nulls(len(batch), field.type)
+            for field in RESULT_SCHEMA
+        ]
+    except (pa.ArrowException, TypeError) as error:
+        raise RunError(f"a tuple of {', '.join(batch.fields)} is no row of a results table: {error}") from None
+    return pa.table(columns, schema=RESULT_SCHEMA)
 
 
 def _answer_columns(batch: AnswerBatch) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streams.batches import AnswerBatch, EventBatch, MatchBatch
+from streams.batches import AnswerBatch, EventBatch, MatchBatch, TupleBatch
 from streams.errors import InputError
 from streams.files.line_files import writing
 from streams.files.named_hits import NamedHits
@@ -81,7 +81,7 @@ class ParquetWriter:
         self._file = _new_file(self._path)
         self._waiting = _Waiting()
 
-    def write(self, batch: MatchBatch | EventBatch | AnswerBatch | NamedHits) -> None:
+    def write(self, batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch | NamedHits) -> None:
         """Write a batch of results, or keep it until a row group is full."""
         for table in result_tables(batch):
             if self._waiting.add(table):
@@ -173,7 +173,7 @@ class ParquetParts:
                 os.fsync(file.fileno())
             partial.replace(self._part(group))
 
-    def write(self, batch: MatchBatch | EventBatch | AnswerBatch | NamedHits) -> None:
+    def write(self, batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch | NamedHits) -> None:
         """Write a batch of results, or keep it until a row group is full."""
         for table in result_tables(batch):
             if self._waiting.add(table):

@@ -14,6 +14,7 @@ from rich.console import Console
 from streams.comparison import explain
 from streams.errors import DeclarationError, InputError
 from streams.files.file_blocks import Format
+from streams.files.included_columns import include_in_file
 from streams.files.input_paths import path_problem
 from topology.amendments import with_columns, with_injections, with_listener, with_rejects, with_results, with_source
 from topology.checkpoints.store import open_store
@@ -24,6 +25,7 @@ from topology.cli.stopping import stop_on_interrupt
 from topology.cli.summary_table import print_summary, print_warnings
 from topology.declaration import Topology
 from topology.hotspots import hotspots_of
+from topology.included import lookup_in
 from topology.input_files import odd_times
 from topology.piped_input import piped_input
 from topology.run import run as run_topology
@@ -57,6 +59,10 @@ RayAddress = Annotated[str | None, typer.Option("--address", help="An existing R
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, e.g. bolt.evaluator.parallelism=8."),
+]
+Include = Annotated[
+    str | None,
+    typer.Option("--include", help="Write these columns of the objects beside the results, e.g. text,lon,lat."),
 ]
 Injected = Annotated[
     list[str] | None,
@@ -134,6 +140,19 @@ def _amend(topology: Topology, results: str | None, rejects: Path | None, summar
     return with_rejects(topology, rejects) if rejects is not None else topology
 
 
+def _lookup(topology: Topology, results: str | None, include: str | None) -> Callable[[set[str]], Any] | None:
+    """Return what finds the columns to include; None where none are asked for."""
+    if include is None:
+        return None
+    if results is None or results == "-":
+        raise DeclarationError("--include adds columns to a file once it is whole; give --results a file")
+    if topology.settings.checkpoint is not None:
+        raise DeclarationError(
+            "--include rewrites the results at the end, and a run with checkpoints goes on in them; leave one of both out"
+        )
+    return lookup_in(topology, [name.strip() for name in include.split(",")])
+
+
 def _write_bytes(data: bytes) -> None:
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
@@ -195,6 +214,7 @@ def run(
     address: RayAddress = None,
     overrides: Overrides = None,
     inject: Injected = None,
+    include: Include = None,
     show: Show = 0,
     resume: ResumeFrom = None,
     watch: Watch = False,
@@ -209,6 +229,7 @@ def run(
     with piped_input(loaded) as declared:
         with naming_file(topology):
             amended = _amend(declared, results, rejects, summary)
+            lookup = _lookup(declared, results, include)
         if show:
             amended = with_listener(amended, "showcase", "sample", size=show)
         _begin(amended)
@@ -223,6 +244,8 @@ def run(
                     on_compile=say_compiling, watcher=watcher,
                 )  # fmt: skip
             interrupted = should_stop()
+        if lookup is not None:
+            include_in_file(Path(str(results)), lookup)
         console = Console(stderr=results == "-")
         if show:
             print_alerts(console, declared, outcome.collected)
