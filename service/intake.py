@@ -42,6 +42,7 @@ class Rules:
         answers: the kinds of query that are answered; none: all.
         kept_ms: how far back snapshots may look.
         tracks_words: some operator must be told which word a keyword's number stands for.
+        tokenise: objects are texts, so the keywords of queries are cut into words as these are.
     """
 
     space: Rect
@@ -51,6 +52,7 @@ class Rules:
     kept_ms: int | None = None
     limits: ReadLimits = DEFAULT_LIMITS
     tracks_words: bool = False
+    tokenise: bool = False
     form: ObjectForm = STAMPED_FORM
     time: TimeOf = "arrival"
 
@@ -99,7 +101,9 @@ class Intake:
         self.seq = self.number = 0
         self._object_time: int | None = None
         self._given = False  # the newest time was given, not stamped: whoever gave it may send more of it
-        self._query_rules = QueryRules(rules.space, rules.metric, rules.limits.keywords, rules.limits.id_bytes)
+        self._query_rules = QueryRules(
+            rules.space, rules.metric, rules.limits.keywords, rules.limits.id_bytes, tokenise=rules.tokenise
+        )
         self._open = OpenQueries(rules.limits.live_queries)
 
     # --- time ------------------------------------------------------------------------------------------------------

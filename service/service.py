@@ -25,7 +25,7 @@ from streams.segment_log import LogReader, LogWriter, first_position, trim
 from streams.vocabulary import Encoder
 from topology.amendments import source_of
 from topology.declaration import Topology
-from topology.input_files import with_vocabulary
+from topology.input_files import with_keywords, with_vocabulary
 from topology.kept_objects import kept_ms_of
 from topology.validation import make_operator
 from topology.wiring import answers_of
@@ -68,6 +68,7 @@ def rules_of(declared: Topology, time: TimeOf) -> Rules:
     settings = declared.settings
     objects = make_operator(source_of(declared, "leads"), declared)
     form: ObjectForm = objects.form
+    queries = make_operator(source_of(with_keywords(declared), "follows"), declared)
     return Rules(
         space=settings.space,
         metric=settings.metric,
@@ -76,6 +77,7 @@ def rules_of(declared: Topology, time: TimeOf) -> Rules:
         kept_ms=kept_ms_of(declared),
         limits=settings.limits.reading(),
         tracks_words=any(item.stream == "words" for c in declared.components for item in c.inputs),
+        tokenise=queries.cuts_keywords,
         form=dataclasses.replace(form, row_ids=False, stamped=True),
         time=time,
     )
