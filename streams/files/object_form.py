@@ -39,17 +39,17 @@ class ObjectForm:
         columns: field -> the column that has it; for ``text`` there may be several, which are read one after the other.
         row_ids: identifiers are the numbers of the records, from 0 on, and no column is looked for.
         time_unit: what a number in the column of times counts.
-        stamped: a record without a time is none to reject: it gets `UNSTAMPED`, for the caller to replace.
         lateness_ms: how much older an object may be than the newest one before it.
         text: what is said of the bytes of text files.
+        stamped: a record without a time is none to reject: it gets `UNSTAMPED`, for the caller to replace.
     """
 
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     row_ids: bool = False
     time_unit: str = "ms"
-    stamped: bool = False
     lateness_ms: int = 0
     text: ByteForm = PLAIN_BYTES
+    stamped: bool = False
 
     def __post_init__(self) -> None:
         for name, sources in self.columns.items():
