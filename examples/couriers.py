@@ -5,6 +5,7 @@
 A kitchen says where it is, what it needs to have carried, and how much nearness counts against that (alpha). Couriers report
 where they are and what they take; the list of a kitchen changes when a better one comes near, rides away, loads something else,
 or ends the shift. Some kitchens are shown at a few moments with the map around them; who is new since the last look is marked.
+A customer who just wants the nearest asks in the same stream, and has distances instead of scores.
 """
 
 import gzip
@@ -30,6 +31,7 @@ KITCHENS: list[dict[str, Any]] = [
     {"id": "Ida's sushi, near first", "at": [6.0, 6.2], "k": 5, "alpha": 0.9, "keywords": ["sushi", "cold"]},
     {"id": "Ben's bakery, words first", "at": [3.2, 8.0], "k": 5, "alpha": 0.3, "keywords": ["cake", "van", "flowers"]},
 ]
+CUSTOMER: dict[str, Any] = {"id": "Kim, in a hurry", "type": "knn", "at": [6.0, 6.0], "k": 3, "none": ["van"]}
 
 Item = tuple[str, float]
 Change = tuple[str, int, list[Item]]
@@ -37,10 +39,11 @@ State = dict[str, Any]
 
 
 def main(runtime: str = "local") -> list[Change]:
-    """Run it and return (kitchen, time, couriers and scores) for each change, in the order of time."""
+    """Run it and return (who asked, time, couriers and scores or distances) for each change, in the order of time."""
     with tempfile.TemporaryDirectory() as folder:
         queries = Path(folder) / "kitchens.jsonl"
-        lines = [json.dumps({"op": "register", "ts": 0, "type": "topk", **kitchen}) for kitchen in KITCHENS]
+        asked = [*({"type": "topk", **kitchen} for kitchen in KITCHENS), CUSTOMER]
+        lines = [json.dumps({"op": "register", "ts": 0, **query}) for query in asked]
         queries.write_text("\n".join(lines) + "\n", "utf-8")
         topology = load_topology(HERE.parent / "conf" / "dynamic.toml", ["bolt.sink.operator=collect"])
         outcome = run(with_source(topology, "follows", queries), runtime=runtime)
@@ -120,7 +123,11 @@ def show(changes: list[Change], console: Console) -> None:
             console.print(f"\n[bold]{kitchen['id']}[/] wants {' or '.join(kitchen['keywords'])}, minute {minute}")
             console.print(Columns([city_map(kitchen, items, states), list_table(items, states, kitchen, seen)]))
             seen = {name for name, _ in items}
-    console.print(f"\n{len(changes):,} changes of {len(KITCHENS)} lists")
+    console.print(f"\n[bold]{CUSTOMER['id']}[/] wants the nearest, but no van")
+    for minute in MINUTES:
+        _, items = listed_at(changes, CUSTOMER["id"], minute * 60_000)
+        console.print(f"minute {minute}: " + ", ".join(f"{name} {far:.1f} km" for name, far in items))
+    console.print(f"\n{len(changes):,} changes of {len(KITCHENS) + 1} lists")
 
 
 if __name__ == "__main__":

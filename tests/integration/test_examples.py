@@ -113,6 +113,10 @@ def test_couriers_are_the_best_by_then():
     """Lists are full, best first, of couriers who are there with a word of the kitchen; maps show them by rank."""
     changes = couriers.main()
     last = {kitchen: (ts, found) for kitchen, ts, found in changes}
+    ts, nearest = last.pop(couriers.CUSTOMER["id"])
+    states = couriers.states_at(ts)
+    assert nearest == sorted(nearest, key=lambda item: item[1])
+    assert [name for name, _ in nearest if "van" not in states[name]["keywords"]] == [name for name, _ in nearest]
     assert {kitchen: len(found) for kitchen, (_, found) in last.items()} == {one["id"]: 5 for one in couriers.KITCHENS}
     for one in couriers.KITCHENS:
         ts, found = last[one["id"]]
@@ -123,6 +127,7 @@ def test_couriers_are_the_best_by_then():
     couriers.show(changes, console)
     shown = console.export_text()
     assert "Ida's sushi, near first wants sushi or cold, minute 5" in shown
+    assert "Kim, in a hurry wants the nearest, but no van\nminute 2: courier-" in shown
     assert "K" in shown
 
 
