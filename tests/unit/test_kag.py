@@ -14,10 +14,12 @@ from range_model import PlainObject, PlainQuery, object_batch, pairs_of, query_b
 from operators.indexes import make_range_index
 from operators.indexes.core.quanta import places_in_quanta
 from operators.indexes.range.kag_group_kernels import (
+    APART,
     CELLS_TOP,
     COUNT,
     POSTINGS_PER_HOLE,
     POSTINGS_TOP,
+    SECOND_WORDS,
     SIDE,
     UNUSED,
     _class_of,
@@ -169,6 +171,41 @@ def test_second_words_tell_apart_what_space_does_not():
     index.remove(np.arange(1, 30_000, 2))
     assert groups_of(index) == []
     assert index._structure._directory.max() == -1
+
+
+def test_second_words_of_the_same_bits_are_not_taken_for_each_other():
+    """Queries of two to five words in groups by second word, two of which share a group: each finds what it asks for."""
+    rare, first, second, frequent = 1, 2, 3, (4, 5, 6)
+    alone = [*[first] * 900, *range(1000, 1255), *[second] * 900, *(word for word in frequent for _ in range(1400))]
+    spread = [PlainQuery(n, REGION_RECT, (0.9, 0.9, 0.9, 0.9), frozenset([word])) for n, word in enumerate(alone)]
+    random, asked = Random(5), []
+    for n in range(600):
+        further = frequent[: n % 4]
+        words = (
+            frozenset([rare, (first, second)[n % 2], *further]) if n % 5 else frozenset([rare, first, second, *further])
+        )
+        low = random.random() / 10
+        asked.append(PlainQuery(10_000 + n, REGION_RECT, (low, low, 0.7 + low, 0.7 + low), words))
+    index, brute = make_range_index("kag", SPACE), make_range_index("brute", SPACE)
+    for each in (index, brute):
+        each.insert(query_batch(spread))
+        each.insert(query_batch(asked))
+    words = index._table.words.find(np.array([first, second]))
+    assert words[0] != words[1]
+    assert words[0] % SECOND_WORDS == words[1] % SECOND_WORDS
+    sets = [
+        frozenset([rare, *some, *further])
+        for some in ((first,), (second,), (first, second), ())
+        for further in ((), (4,), (5, 6), frequent)
+    ]
+    objects = object_batch([PlainObject(x, 0.4, words) for words in sets for x in (0.05, 0.4, 0.72)])
+    assert index._structure._state[APART] > 200
+    assert pairs_of(index.match(objects)) == pairs_of(brute.match(objects))
+    gone = np.arange(10_000, 10_600, 2)  # all whose second word opened the group, or most
+    for each in (index, brute):
+        assert each.remove(gone) == len(gone)
+        each.insert(query_batch(asked[::4]))
+    assert pairs_of(index.match(objects)) == pairs_of(brute.match(objects))
 
 
 def test_equal_queries_share_a_posting_and_leave_one_by_one():

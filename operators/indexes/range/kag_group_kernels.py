@@ -7,8 +7,9 @@ groups      int32 rows of 32 bytes: postings, side, base, half width | half heig
             size class | shift << 5 | holes << 9, capacity or crowding, origin.
             A group holds the postings of one word and one class of sizes. Side 1: a list of postings at base.
             Otherwise a grid of side x side cells: its rows are in `cells` at base. A posting that is taken out of a grid
-            leaves a hole, which the next posting of its cell fills. Side 0: the postings are in groups by their second word,
-            whose numbers are in `cells` at base
+            leaves a hole, which the next posting of its cell fills. Side 0: the postings are in groups by the last bits of
+            their second word, whose numbers are in `cells` at base. Such a group has -2 - word for its next one: postings with
+            that second word have the third and the fourth as tags, the others the second and the third
 cells       int32, one run of side + 2 for each row of a grid: capacity, then start of cell 0, 1, .., end of the last cell.
             The postings of a row are one run, cell after cell, so that neighbouring cells are read in one sweep
 bundles     int32 rows: base, queries, capacity, next free one. Where many queries are equal they share a posting, which has

@@ -296,6 +296,7 @@ def _group_for(
             g = np.int64(cells[entry])
             if g < 0:
                 g = _open_group(size_class, groups, state)
+                groups[g, NEXT] = -2 - kw[slot, 1]
                 cells[entry] = g
     if g < 0:
         g = _open_group(size_class, groups, state)
@@ -307,6 +308,18 @@ def _group_for(
         )
         _set_frame(g, groups, size_class, shift, packed)
     return g
+
+
+@lean_kernel
+def _deeper(slot: Int, flag: Any, kw: Slots, pool: Slots, traits: Any) -> Any:
+    """Return tags and flags of a posting whose group is that of its second word: the tags are the words behind that."""
+    third, fourth, more = np.int32(max(kw[slot, 2], 0)), np.int32(0), kw[slot, 2] < -1
+    if more:
+        third, fourth = pool[-1 - kw[slot, 2]], pool[-kw[slot, 2]]
+    doubt = traits[slot] & 3 == 2 and flag & ROUND == 0
+    doubt = doubt or third >= EXACT_TAGS or fourth >= EXACT_TAGS or (more and pool[-2 - kw[slot, 2]] > 2)
+    tags = np.uint32(_tag_of(third)) | np.uint32(_tag_of(fourth)) << SHIFT
+    return tags, (flag & ~VERIFY) | (VERIFY if doubt else np.uint32(0))
 
 
 @lean_kernel
@@ -337,13 +350,16 @@ def add(
         g = _group_for(
             slot, words[i], i, box, size_class, kw, traits, apart, directory, groups, cells, free_cells, state
         )  # fmt: skip
+        tag_pair, flag = tags[i], flags[i]
+        if state[APART] > 0 and apart[slot] == 1 and groups[g, NEXT] == -2 - kw[slot, 1]:
+            tag_pair, flag = _deeper(slot, flag, kw, pool, traits)
         count, side = np.int64(groups[g, COUNT]), np.int64(groups[g, SIDE])
         fits = _in_frame(g, groups, low_x, low_y, high_x, high_y)
         edge_x, edge_y = _edges(g, groups, low_x, low_y, high_x, high_y)
         if count > 0 and fits and traits[slot] & 4 == 0:
             first, last = _cell(g, edge_x, edge_y, groups, cells)
             place = _partner(
-                slot, first, last, edge_x, edge_y, flags[i], tags[i], postings, bundles, shape, traits, kw, pool
+                slot, first, last, edge_x, edge_y, flag, tag_pair, postings, bundles, shape, traits, kw, pool
             )  # fmt: skip
             if place >= 0:
                 if postings[place, 2] & SHARED != 0:
@@ -378,8 +394,8 @@ def add(
                 groups[g, CROWDING] = min(groups[g, CROWDING] + 2 * neighbours + 1, MOST_CROWDING)
         postings[place, 0] = edge_x
         postings[place, 1] = edge_y
-        postings[place, 2] = np.uint32(slot) | flags[i]
-        postings[place, 3] = tags[i]
+        postings[place, 2] = np.uint32(slot) | flag
+        postings[place, 3] = tag_pair
         groups[g, COUNT] += 1
         if state[APART] > 0 and apart[slot] == 1:
             groups[_find_group(words[i], size_class, True, directory, groups), COUNT] += 1

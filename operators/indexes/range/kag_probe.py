@@ -126,7 +126,10 @@ def _decide(
     slot: Int, edges: Any, rest: Any, after: Any, strictly: bool, word: Int, x: float, y: float, tick: Int,
     stamp: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
 ) -> Int:  # fmt: skip
-    """Decide on a candidate that passed the filter: 1 a match, 0 none, 2 one that the haversine formula decides."""
+    """Decide on a candidate that passed the filter: 1 a match, 0 none, 2 one that the haversine formula decides.
+
+    Word -1: a word of the same bits has led to a group by second words, so the tags may not be all there is to know.
+    """
     if slot == _HOLE:
         return 0
     known = strictly
@@ -134,7 +137,7 @@ def _decide(
         known, outside = _in_ellipse(edges, after, BENT if haversine else 0.0)
         if outside:
             return 0
-    if (not known or rest & _VERIFY != _NONE) and not _fits(
+    if (not known or word < 0 or rest & _VERIFY != _NONE) and not _fits(
         slot, word, x, y, tick, stamp, shape, traits, kw, pool, haversine
     ):
         return 0
@@ -220,7 +223,7 @@ def _settle(
                 stamp[word] = now
                 tag_stamp[word if word < EXACT_TAGS else min(EXACT_TAGS | (word & (EXACT_TAGS - 1)), NO_WORD - 1)] = now
         examined[i] += last - first
-        target = run_target[z]
+        target, unsure = run_target[z], run_word[z] < 0
         while first < last:
             # As many at a time as there is room for those that wait.
             until = min(last, first + pending.shape[0] - waiting)
@@ -245,7 +248,7 @@ def _settle(
                     hit = hit & (not outside)
                 slot = np.int64(rest & _SLOT)
                 out[found] = slot
-                if hit & ((not known) | (rest & _SPECIAL != _NONE)):
+                if hit & ((not known) | unsure | (rest & _SPECIAL != _NONE)):
                     prefetch(shape, shape.shape[1] * slot)
                     prefetch(kw, 3 * slot)
                     prefetch(traits, slot)
@@ -300,6 +303,7 @@ def probe(
                 g = np.int64(directory[word])
                 # The groups of the word itself, then those that its other groups keep by second word, one after the other.
                 table, table_next, second = np.int64(-1), np.int64(-1), word_off[i]
+                led = word
                 while True:
                     if g < 0:
                         if table >= 0:
@@ -310,9 +314,11 @@ def probe(
                                     met[bits] = met[SECOND_WORDS]
                                     g = np.int64(cells[table + bits])
                                     if g >= 0:
+                                        # A word of the same bits: what its tags say takes another for granted.
+                                        led = word if groups[g, NEXT] == -2 - words[second - 1] else np.int32(-1)
                                         break
                             if g < 0:
-                                table, g = np.int64(-1), table_next
+                                table, g, led = np.int64(-1), table_next, word
                                 if g < 0:
                                     break
                         else:
@@ -331,7 +337,7 @@ def probe(
                         target = np.uint64(here_x) | np.uint64(here_y) << _TAG | _TOPS
                         if side == 1:
                             run_first[runs], run_last[runs] = base, -np.int64(groups[g, COUNT])
-                            run_object[runs], run_word[runs], run_target[runs] = i, word, target
+                            run_object[runs], run_word[runs], run_target[runs] = i, led, target
                             runs += 1
                         else:
                             halves = np.int64(groups[g, HALVES])
@@ -342,7 +348,7 @@ def probe(
                             for row in range((max(here_y - half_y, 0) * side) >> 16, last_row + 1):
                                 prefetch(cells, low + row * (side + 2))
                                 run_first[runs], run_last[runs] = low + row * (side + 2), high + row * (side + 2)
-                                run_object[runs], run_word[runs], run_target[runs] = i, word, target
+                                run_object[runs], run_word[runs], run_target[runs] = i, led, target
                                 runs += 1
                     g = np.int64(groups[g, NEXT])
                     if runs > RUNS - MOST_ROWS:
