@@ -102,7 +102,7 @@ class Evaluator(Bolt):
             self._schedule = PlanSchedule(context.plan, context.window, context.kept_ms)
             self._handover = Handover(context.index, self.transfer_queries, keeps=context.kept_ms is not None)
             self._reporter = make_reporter(context.statistics, context.index, self._core, context.metric)
-        self._examined, self._watermark = 0, cast(int | None, None)
+        self._examined, self._watermark, self._gives_bounds = 0, cast(int | None, None), self._answers is not None
         self._clocked = self._core if isinstance(self._core, Clocked) else None
         self._keeping = self._core if isinstance(self._core, Keeping) else None
         self._time, self._ended, self._counts_words = PassingTime(), _NONE, "keywords" in context.targets
@@ -328,11 +328,6 @@ class Evaluator(Bolt):
         if self._answers is not None:
             self._answers.instants.remove(handover.leave(self._core, epoch.watermark))
         self._drop(handover.next_drop(), epoch, emit)
-
-    @property
-    def _gives_bounds(self) -> bool:
-        """Whether queries that move take along what an object must come up to."""
-        return self._answers is not None
 
     def _send_words(self, queries: QueryBatch, worker: int, sign: int, epoch: Epoch, emit: Emitter) -> None:
         """Send routers what a worker's textual summary gains or loses; in the final epoch nobody needs to know any more."""

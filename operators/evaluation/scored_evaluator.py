@@ -85,7 +85,7 @@ class ScoredEvaluator(Evaluator):
     def open(self, context: TaskContext) -> None:
         """Start without queries."""
         super().open(context)
-        self._filed = 0
+        self._filed, self._gives_bounds = 0, "bounds" in context.targets
         #: Thresholds that have come of late: the epoch, numbers and values.
         self._latest: list[tuple[int, Ints, NDArray[np.float64]]] = []
 
@@ -111,10 +111,6 @@ class ScoredEvaluator(Evaluator):
         self._scored.unset = _NONE
         self._context.count("filed", self._scored.filed - self._filed)  # adds up to how many are filed now
         self._filed = self._scored.filed
-
-    @property
-    def _gives_bounds(self) -> bool:
-        return "bounds" in self._context.targets
 
     def _take_over(self, handover: Handover, inputs: Inputs, epoch: Epoch, emit: Emitter) -> None:
         """File what others gave, with the thresholds that they knew, and what has come since; else these are asked for."""
