@@ -21,7 +21,7 @@ from service.state_folder import StateFolder
 from service.task_figures import FIGURES
 from streams.files.object_form import ObjectForm
 from streams.files.prepared import shared_vocabulary
-from streams.segment_log import LogReader, first_position, trim
+from streams.segment_log import LogReader, LogWriter, first_position, trim
 from streams.vocabulary import Encoder
 from topology.amendments import source_of
 from topology.declaration import Topology
@@ -123,8 +123,7 @@ class Service:
         if known is not None:
             self.intake.restore(known["intake"])
             position = known["journal"]
-        self._writer = JournalWriter(self.folder.journal, Intake(self.intake.rules, Encoder()), self._committed)
-        self._writer.close()  # the end of the journal is mended before it is read
+        LogWriter(self.folder.journal).close()  # mends the end of the journal before it is read
         reader = LogReader(self.folder.journal, position)
         for frame in reader:
             self.intake.replay(unpack_entry(frame))

@@ -484,20 +484,3 @@ def test_an_expired_cursor_is_an_error(tmp_path):
         assert answer.json()["type"] == "urn:waterspout:expired-cursor"
         with pytest.raises(ExpiredCursorError):
             next(client.results("q", cursor=first.cursor))
-
-
-@pytest.mark.ray
-def test_topologies_are_served_on_ray(tmp_path):
-    """The same on Ray: objects meet standing queries, and a restart goes on with the queries that were there."""
-    state = tmp_path / "state"
-    for life in range(2):
-        with served(CONF / "quickstart.toml", tmp_path, "--runtime", "ray", state=state) as service:
-            service.until_ready()
-            with Client(service.url) as client:
-                if life == 0:
-                    client.register("q", type="range", region={"rect": [0, 0, 1, 1]})
-                position = client.position()
-                client.publish([hit := _at(0.5, 0.5), _at(5, 5)])
-                assert next(client.results("q", cursor=position)).line["object"] == hit["id"]
-            if life == 0:
-                service.kill()
