@@ -197,8 +197,8 @@ class Mqtt(Server):
 
     def command(self):
         lines = [
-            f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence true", "autosave_interval 1",
-            "autosave_on_changes true", f"persistence_location {self.folder}/", "max_inflight_messages 0",
+            f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence true",
+            f"persistence_location {self.folder}/", "max_inflight_messages 0",
             "max_queued_messages 0", "user root" if os.geteuid() == 0 else "",
         ]  # fmt: skip
         path = self.folder / "mosquitto.conf"
