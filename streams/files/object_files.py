@@ -251,10 +251,9 @@ def _chunk(stretch: _Stretch, first: int, reader: tuple[int, int], encoder: Enco
     record = np.arange(first, first + len(columns))
     owned = (record // SHARE_RUN) % readers == index
     objections = columns.objections
-    rejected = [row for row in sorted(objections.reasons) if owned[row]]
-    rejects = RejectBatch.of(
-        stretch.path, stretch.line[rejected].tolist(), [objections.reasons[row] for row in rejected]
-    )
+    rejected = np.flatnonzero(objections.bad & owned)
+    reasons = list(map(objections.reasons.__getitem__, rejected.tolist()))
+    rejects = RejectBatch.of(stretch.path, stretch.line[rejected], reasons)
     rows = np.flatnonzero(~objections.bad)
     mine = owned[rows]
     off, kw = _encoded(columns, rows, mine, encoder)
