@@ -27,6 +27,7 @@ from streams.batches import MatchBatch
 from streams.columns import Ids
 from streams.errors import InputError
 from streams.files.object_files import ObjectChunk, read_objects
+from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.open_queries import OpenQueries
 from streams.files.query_files import read_queries
 from streams.files.query_records import QueryRules, read_query
@@ -43,8 +44,14 @@ GOALS = (
     Goal("csv_objects_per_s", at_least=200_000),
     Goal("queries_per_s", at_least=250_000),
     Goal("match_lines_per_s", at_least=1_000_000),
+    Goal("reordering_cost", at_most=0.10),
+    Goal("rejects_cost", at_most=0.10),
 )
 _WORDS, _PLACES = 18_000, 3_000
+#: So many reports are read for what reordering and rejects cost; they come up to so many places late.
+_EXTRA_ROWS, _LATE_BY = 100_000, 200
+
+
 _FIRST_TS, _STEP_MS = 631_152_000_000, 61_000
 
 
@@ -71,6 +78,9 @@ def run(options: Options) -> Report:
         given = options.data or _synthetic_csv(folder / "objects.csv", sizes.objects, options.seed)
         files = _Files.of(given, folder)
         figures, rows = _object_figures(files, sizes)
+        extra = _extra_costs(folder, sizes, options.seed)
+        figures |= {figure: cost for figure, _, cost in extra}
+        rows += [[label, f"{cost:+.1%}", "more than in order", ""] for _, label, cost in extra]
         for measured, baseline, figure, label in (
             (*_queries(folder, sizes, options.seed), "queries", "queries, JSONL"),
             (*_matches(sizes), "match_lines", "matches to JSON lines"),
@@ -193,6 +203,39 @@ def _object_figures(files: _Files, sizes: _Sizes) -> tuple[dict[str, float], lis
 
 def _ingest(path: Path) -> int:
     return sum(chunk.records for chunk in read_objects(path, space=GLOBE, encoder=Encoder()))
+
+
+def _extra_costs(folder: Path, sizes: _Sizes, seed: int) -> list[tuple[str, str, float]]:
+    """Measure by processor time what late objects, and rejects, cost more than the same reports in order; passes by turns."""
+    plain, late, bad = folder / "plain.csv", folder / "late.csv", folder / "bad.csv"
+    _synthetic_csv(plain, min(sizes.objects, _EXTRA_ROWS), seed)
+    head, *body = plain.read_text("utf-8").splitlines(keepends=True)
+    rng = np.random.default_rng(seed)
+    disorder = np.argsort(np.arange(len(body)) + rng.random(len(body)) * _LATE_BY)
+    late.write_text(head + "".join(body[row] for row in disorder.tolist()), "utf-8")
+    outside = (rng.random(len(body)) < 0.5).tolist()
+    bad.write_text(
+        head + "".join(_outside(line) if out else line for line, out in zip(body, outside, strict=True)), "utf-8"
+    )
+    cases = ((plain, PLAIN_FORM), (late, ObjectForm(lateness_ms=_LATE_BY * _STEP_MS)), (bad, PLAIN_FORM))
+    spent: list[list[float]] = [[], [], []]
+    for _ in range(2 * sizes.passes):
+        for times, (source, form) in zip(spent, cases, strict=True):
+            started = time.process_time()
+            for _chunk in read_objects(source, space=GLOBE, encoder=Encoder(), form=form):
+                pass
+            times.append(time.process_time() - started)
+    base, reordered, rejected = map(min, spent)
+    return [
+        ("reordering_cost", f"CSV, up to {_LATE_BY} records late", reordered / base - 1),
+        ("rejects_cost", "CSV, half of it rejected", rejected / base - 1),
+    ]
+
+
+def _outside(line: str) -> str:
+    """Return a record whose longitude is outside of the space."""
+    name, ts, lon, rest = line.split(",", 3)
+    return f"{name},{ts},9{lon.lstrip('-')},{rest}"
 
 
 def _first(records: Iterator[Any], count: int) -> int:

@@ -169,10 +169,10 @@ class RejectBatch(RowColumns):
         return cls.of("", [], [])
 
     @classmethod
-    def of(cls, source: str, lines: Sequence[int], reasons: Sequence[str]) -> "RejectBatch":
+    def of(cls, source: str, lines: Sequence[int] | Ints, reasons: Sequence[str]) -> "RejectBatch":
         """Make a batch of rejects of one file."""
         return cls(
-            Ids("text", pa.array([source] * len(lines), pa.string())),
+            Ids("text", pa.repeat(pa.scalar(source, pa.string()), len(lines))),
             np.array(lines, np.int64),
             Ids("text", pa.array(reasons, pa.string())),
         )

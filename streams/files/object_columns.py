@@ -115,9 +115,10 @@ def _check_location(at: Location, deletes: Flags, space: Rect, objections: Objec
     _check_coordinate(at.x, needed, lambda row: "lon" if at.geographic[row] else "x", objections)
     _check_coordinate(at.y, needed, lambda row: "lat" if at.geographic[row] else "y", objections)
     x, y = at.x.values, at.y.values
-    objections.note(
+    where = f"is outside the space {list(space.as_tuple())}"
+    objections.note_many(
         ~space.contains(x, y) & needed,
-        lambda row: f"({float(x[row])!r}, {float(y[row])!r}) is outside the space {list(space.as_tuple())}",
+        lambda rows: [f"({a!r}, {b!r}) {where}" for a, b in zip(x[rows].tolist(), y[rows].tolist(), strict=True)],
     )
 
 

@@ -257,8 +257,9 @@ def chunk_of(
     record = np.arange(first, first + len(columns))
     owned = (record // SHARE_RUN) % readers == index
     objections = columns.objections
-    rejected = [row for row in sorted(objections.reasons) if owned[row]]
-    rejects = RejectBatch.of(path, line[rejected].tolist(), [objections.reasons[row] for row in rejected])
+    rejected = np.flatnonzero(objections.bad & owned)
+    reasons = list(map(objections.reasons.__getitem__, rejected.tolist()))
+    rejects = RejectBatch.of(path, line[rejected], reasons)
     rows = np.flatnonzero(~objections.bad)
     mine = owned[rows]
     off, kw = _encoded(columns, rows, mine, encoder)

@@ -46,13 +46,15 @@ class ObjectOrder:
         late, before = np.zeros(rows, np.bool_), np.zeros(rows, np.int64)
         bad = columns.objections.bad
         judge_times(columns.ts, bad, self.lateness_ms, self._cursor, self._tops, late, before)
-        if late.any():
-            columns.objections.note(late, lambda row: self._reason(int(columns.ts[row]), int(before[row])))
+        why = "which came before; expected non-decreasing ts, or lateness_ms"
+        if self.lateness_ms:
+            why = f"up to which objects were passed on; lateness_ms is {self.lateness_ms}"
 
-    def _reason(self, ts: int, before: int) -> str:
-        if not self.lateness_ms:
-            return f"ts {ts} is older than {before}, which came before; expected non-decreasing ts, or lateness_ms"
-        return f"ts {ts} is older than {before}, up to which objects were passed on; lateness_ms is {self.lateness_ms}"
+        def reasons(rows: Ints) -> list[str]:
+            times = zip(columns.ts[rows].tolist(), before[rows].tolist(), strict=True)
+            return [f"ts {ts} is older than {newest}, {why}" for ts, newest in times]
+
+        columns.objections.note_many(late, reasons)
 
     def add(self, batch: ObjectBatch, mine: Flags) -> None:
         """Take the accepted objects of a chunk, in input order."""

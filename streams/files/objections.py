@@ -41,6 +41,13 @@ class Objections:
             self.reasons[row] = reason(row)
         self.bad |= rows
 
+    def note_many(self, rows: NDArray[np.bool_], reasons: Callable[[NDArray[np.int64]], list[str]]) -> None:
+        """As `note`, with the reasons of many rows made at once: a call a row would take longer than to read it."""
+        fresh = np.flatnonzero(rows & ~self.bad)
+        if len(fresh):
+            self.reasons.update(zip(fresh.tolist(), reasons(fresh), strict=True))
+            self.bad |= rows
+
     def note_row(self, row: int, reason: str) -> None:
         """Give one row a reason, unless it has one."""
         if not self.bad[row]:

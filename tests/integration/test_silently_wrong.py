@@ -139,9 +139,10 @@ def test_objects_of_two_vocabularies_are_refused(waterspout, made):
 
 
 def test_folder_that_is_not_prepared_is_refused(waterspout, made):
-    """A folder is a prepared data set or nothing."""
-    code, _, err = waterspout("run", CONF / "quickstart.toml", "--objects", made)
-    assert (code, "is a folder, but no prepared data set; give a file" in err) == (2, True)
+    """A folder is a prepared data set, or has files of objects."""
+    (made / "empty").mkdir(exist_ok=True)
+    code, _, err = waterspout("run", CONF / "quickstart.toml", "--objects", made / "empty")
+    assert (code, "is neither a prepared data set nor has files in jsonl, csv, parquet" in err) == (2, True)
 
 
 def test_verify_that_compares_nothing_says_so(waterspout, made):

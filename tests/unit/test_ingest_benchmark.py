@@ -18,7 +18,8 @@ def test_ingest_benchmark_reports_every_format(monkeypatch, data):
     monkeypatch.setattr(ingest, "QUICK", SMALL)
     report = ingest.run(Options(quick=True, seed=3, data=data))
     assert [row[0] for row in report.rows] == [
-        "CSV, text", "JSONL, text", "Parquet, text", "Parquet, keyword ids", "queries, JSONL", "matches to JSON lines",
+        "CSV, text", "JSONL, text", "Parquet, text", "Parquet, keyword ids", "CSV, up to 200 records late",
+        "CSV, half of it rejected", "queries, JSONL", "matches to JSON lines",
     ]  # fmt: skip
     for name in ("csv_objects", "jsonl_objects", "parquet_objects", "parquet_ids_objects", "queries", "match_lines"):
         assert report.figures[f"{name}_per_s"] > 0
