@@ -365,6 +365,7 @@ canvas.onblur = () => map !== null && (map.crosshair = false);
 new ResizeObserver(() => {
   map?.resize();
   map?.moved();
+  if (map?.following && fitted) map.fit(true);
   if (past !== null) map?.freeze(past.objects, past.alerts);
 }).observe(canvas);
 
