@@ -19,12 +19,13 @@ def main(url: str = "http://127.0.0.1:8765") -> None:
         print(f"published {published.accepted}, rejected {len(published.rejected)}")
 
         seen = [next(results) for _ in range(3)]
-        print("first:", ", ".join(str(result.line["object"]) for result in seen))
+        print(f"received {len(seen)}, the last one at cursor {seen[-1].cursor}", file=sys.stderr)
 
         results.close()  # the connection is gone; the cursor of the last result is all that is needed to go on
         again = client.results("harbour", cursor=seen[-1].cursor)
-        print("then:", ", ".join(str(next(again).line["object"]) for _ in range(2)))
+        seen += [next(again) for _ in range(2)]
         again.close()
+        print("received", ", ".join(sorted(str(result.line["object"]) for result in seen)))
 
 
 if __name__ == "__main__":

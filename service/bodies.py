@@ -12,6 +12,9 @@ from streams.files.objections import shown
 
 __all__ = ["BodyLimits", "Lines", "json_object", "object_lines", "operation_records", "read_body"]
 
+#: Who is refused in the middle of a body need not send the rest.
+_CLOSE = {"Connection": "close"}
+
 NDJSON, JSON, GEOJSON = "application/x-ndjson", "application/json", "application/geo+json"
 _NDJSON_TOO = ("application/ndjson", "application/jsonl", "application/x-jsonlines")
 
@@ -59,7 +62,9 @@ async def read_body(request: Request, limits: BodyLimits) -> bytes:
     most = limits.body_bytes
     if announced.isascii() and announced.isdigit() and (len(announced) > 18 or int(announced) > most):
         raise ProblemError(
-            "too-large", f"a body of {announced} bytes is announced, more than {most:,}; send less at once"
+            "too-large",
+            f"a body of {announced} bytes is announced, more than {most:,}; send less at once",
+            headers=_CLOSE,
         )
     received = 0
     pieces: list[bytes] = []
@@ -73,12 +78,16 @@ async def read_body(request: Request, limits: BodyLimits) -> bytes:
             received += len(piece)
             limits.receiving += len(piece)
             if received > most:
-                raise ProblemError("too-large", f"a body of more than {most:,} bytes; send less at once")
+                raise ProblemError(
+                    "too-large", f"a body of more than {most:,} bytes; send less at once", headers=_CLOSE
+                )
             if limits.receiving > limits.all_bytes:
-                raise ProblemError("busy", "too many bodies are being received", headers={"Retry-After": "1"})
+                raise ProblemError("busy", "too many bodies are being received", headers={"Retry-After": "1", **_CLOSE})
             pieces.append(piece)
     except TimeoutError:
-        raise ProblemError("timeout", f"no byte of the body came for {limits.idle_seconds:g} s") from None
+        raise ProblemError(
+            "timeout", f"no byte of the body came for {limits.idle_seconds:g} s", headers=_CLOSE
+        ) from None
     except ClientDisconnect:
         raise ProblemError("bad-request", "the body ended before its end") from None
     finally:

@@ -44,7 +44,7 @@ def serve(
     runtime: RuntimeName = None,
     settings: Overrides = None,
 ) -> None:
-    """Run a topology as a service: objects and queries arrive over HTTP, results are pushed. Ctrl-C ends it."""
+    """Run a topology as a service: objects and queries arrive over HTTP, results are pushed."""
     try:
         from service import serving
         from service.service import ServiceSettings

@@ -21,7 +21,7 @@ from service.state_folder import StateFolder
 from service.task_figures import FIGURES
 from streams.files.object_form import ObjectForm
 from streams.files.prepared import shared_vocabulary
-from streams.segment_log import LogReader, first_position, trim
+from streams.segment_log import LogReader, LogWriter, first_position, trim
 from streams.vocabulary import Encoder
 from topology.amendments import source_of
 from topology.declaration import Topology
@@ -109,7 +109,7 @@ class Service:
         self._writer: JournalWriter | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._reach = first_position(self.folder.journal)
-        self._saved_at = 0
+        self._saved_at = self._hub_saved = 0
         self.stopping = False
         self.figures: dict[str, Any] = {}
         self.engine.handlers[FIGURES] = self._take_figures
@@ -123,14 +123,13 @@ class Service:
         if known is not None:
             self.intake.restore(known["intake"])
             position = known["journal"]
-        self._writer = JournalWriter(self.folder.journal, Intake(self.intake.rules, Encoder()), self._committed)
-        self._writer.close()  # the end of the journal is mended before it is read
+        LogWriter(self.folder.journal).close()  # mends the end of the journal before it is read
         reader = LogReader(self.folder.journal, position)
         for frame in reader:
             self.intake.replay(unpack_entry(frame))
         reader.close()
         self.hub.restore(known["hub"] if known is not None else None)
-        self._saved_at = position
+        self._saved_at, self._hub_saved = position, known["hub"]["position"] if known is not None else 0
         self._writer = JournalWriter(self.folder.journal, self.intake, self._committed, self.settings.writer)
         self.engine.start()
         self._keeper = asyncio.create_task(self._keep())
@@ -240,8 +239,6 @@ class Service:
         trim(self.folder.journal, min(reach.journal, self._saved_at))
         kept = min(reach.results, self.hub.position - self.settings.retain_bytes, self._hub_saved)
         trim(self.folder.results, kept)
-
-    _hub_saved: int = 0
 
     async def _save(self) -> None:
         hub = self.hub.snapshot()

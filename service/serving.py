@@ -66,6 +66,7 @@ def _listening(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(2_048)  # who comes while the service starts waits, and is not refused
     except OSError as error:
         listening.close()
         raise InputError(

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-SECONDS = 90.0
+SECONDS = 200.0
 
 
 class Served:

@@ -43,6 +43,9 @@ def live_topology(declared: Topology, journal: Path, results: Path, checkpoints:
             )
         components.append(dataclasses.replace(component, inputs=inputs))
     settings = declared.settings
+    if settings.runtime == "local":
+        # In one thread nothing is gained by several epochs under way, and what arrives would wait behind empty ones.
+        settings = dataclasses.replace(settings, max_pending=1)
     if settings.checkpoint is None:
         saved = CheckpointSettings(str(checkpoints), seconds=CHECKPOINT_SECONDS, max_restarts=1_000_000)
         settings = dataclasses.replace(settings, checkpoint=saved)

@@ -42,6 +42,9 @@ BATCH = 5_000
 #: How long to wait before a connection is tried again, at first and at most.
 FIRST_SECONDS, MOST_SECONDS = 0.05, 2.0
 
+#: How long to wait for the other side's close: what it still sends is not wanted.
+CLOSE_SECONDS = 0.2
+
 _CURSOR = "Waterspout-Cursor"
 _EXPIRED = "urn:waterspout:expired-cursor"
 _LOST = (OSError, ConnectionClosed, InvalidHandshake, TimeoutError)
@@ -235,7 +238,9 @@ class Client:
         subscription = _Subscription(self.url, queries, cursor, policy, queue)
         while True:
             try:
-                with sync_sockets.connect(subscription.url, additional_headers=self._headers, max_size=None) as socket:
+                with sync_sockets.connect(
+                    subscription.url, additional_headers=self._headers, max_size=None, close_timeout=CLOSE_SECONDS
+                ) as socket:
                     subscription.connected(socket.response.headers if socket.response is not None else None)
                     for message in socket:
                         yield from subscription.results(message)
@@ -311,7 +316,7 @@ class AsyncClient:
         while True:
             try:
                 async with async_sockets.connect(
-                    subscription.url, additional_headers=self._headers, max_size=None
+                    subscription.url, additional_headers=self._headers, max_size=None, close_timeout=CLOSE_SECONDS
                 ) as socket:
                     subscription.connected(socket.response.headers if socket.response is not None else None)
                     async for message in socket:

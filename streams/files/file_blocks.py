@@ -165,8 +165,9 @@ def read_records(
 
 def cut_records_of(data: bytes, *, limits: ReadLimits = DEFAULT_LIMITS) -> Iterator[RecordBlock]:
     """Yield the records of lines that are in memory, in as few blocks as there can be."""
-    cutter = _Cutter(False, max(data.count(b"\n") + 1, 1), limits.line_bytes)
-    yield from cutter.feed(data.removeprefix(_BYTE_ORDER_MARK))
+    cutter = _Cutter(False, data.count(b"\n") + 1, limits.line_bytes)
+    whole = data if data.endswith(b"\n") else data + b"\n"  # else the last line would be a block of its own
+    yield from cutter.feed(whole.removeprefix(_BYTE_ORDER_MARK))
     yield from cutter.finish()
 
 

@@ -74,7 +74,10 @@ class Feed:
         self.entries, self._rng = entries, rng
         self._writer = LogWriter(folder / "journal")
         self.kill_at = None
-        self._left = 0
+        self._quiet = 0
+
+    def begin(self, kill_at):
+        self.kill_at, self._quiet = kill_at, 0
 
     def add(self, count):
         for _ in range(min(count, len(self.entries))):
@@ -83,12 +86,12 @@ class Feed:
 
     def progress(self, progress):
         self.add(self._rng.choice([0, 1, 1, 3]))
-        self._left = self._left + 1 if not self.entries else 0
+        self._quiet = self._quiet + 1 if not self.entries else 0
         if self.kill_at is not None and progress.epochs >= self.kill_at:
             raise KilledError
 
     def done(self):
-        return self._left > 25
+        return self._quiet > 150  # epochs are small, and all of the journal must be read
 
 
 def lines_in(folder):
@@ -97,11 +100,11 @@ def lines_in(folder):
     ]
 
 
-NAMES = ("replicated", "adaptive", "latest", "questions", "terms", "feeds", "zones", "couriers")
+NAMES = ("replicated", "adaptive", "dkm", "questions", "terms", "feeds", "zones", "couriers")
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_results_of_a_killed_run_are_in_the_log_once(tmp_path: Path, name, seed):
     """Killed twice, with a torn frame at the end, and fed at another pace each time: all results, and none twice."""
     rng = random.Random(f"{name}{seed}")
@@ -112,7 +115,7 @@ def test_results_of_a_killed_run_are_in_the_log_once(tmp_path: Path, name, seed)
     feed.add(rng.choice([1, 5, 50]))
     resume = None
     for kill_at in (rng.randrange(2, 12), rng.randrange(8, 25), None):
-        feed.kill_at = kill_at
+        feed.begin(kill_at)
         try:
             with written_at_once():
                 run(
