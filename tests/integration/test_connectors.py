@@ -215,7 +215,7 @@ def test_server_restarted_in_mid_run(server, tmp_path):
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_examples_are_valid_without_their_libraries(name, monkeypatch, waterspout):
+def test_examples_are_valid_without_their_libraries(name, monkeypatch, waterspout, tmp_path):
     """A topology with a connector can be checked where its library is not installed; to run it is an error with the extra."""
     for module in ("nats", "redis", "paho", "confluent_kafka"):
         for known in [key for key in sys.modules if key.partition(".")[0] == module]:
@@ -223,6 +223,6 @@ def test_examples_are_valid_without_their_libraries(name, monkeypatch, waterspou
         monkeypatch.setitem(sys.modules, module, None)
     path = ROOT / "examples" / "connectors" / f"{name}.toml"
     assert waterspout("validate", path)[0] == 0
-    code, _, err = waterspout("run", path, "--set", "topology.checkpoint={}", "--quiet")
+    code, _, err = waterspout("run", path, "--set", f"topology.checkpoint.directory={tmp_path}", "--quiet")
     assert code == 2
     assert f"pip install 'waterspout[{name}]'" in err
