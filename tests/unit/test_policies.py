@@ -129,7 +129,7 @@ def test_policies_of_others_are_found_by_module():
     for reference, said in (
         (
             "operators.balancing.random_policy:NOPE",
-            "cannot load 'operators.balancing.random_policy:NOPE': AttributeError",
+            "cannot load 'operators.balancing.random_policy:NOPE': operators.balancing.random_policy has no 'NOPE'",
         ),
         ("nowhere.at.all:POLICY", "cannot load 'nowhere.at.all:POLICY': ModuleNotFoundError"),
         ("operators.balancing.random_policy:RandomSettings", "is a type, expected a Policy"),
