@@ -23,6 +23,7 @@ from operators.balancing.tornado import (
     moves,
     shift_position,
 )
+from operators.balancing.tornado.estimates import FieldEstimate
 from operators.balancing.tornado.partition_loads import best_split, load_of_sums
 from operators.balancing.tornado.partitions import Partitions
 from operators.balancing.tornado.random_moves import decide_at_random
@@ -133,9 +134,20 @@ def test_idle_workers_are_given_work_without_a_merge():
     """A partition is split for a worker that has none; the others stay as they are."""
     field = Field(np.array([[4, 1, 1, 4]]), NO_QUERIES)
     plan = one_partition(4, 1, 2)
-    (operation,) = decide(field.loads(plan), plan, TornadoSettings())
+    (operation,) = decide(field.loads(plan), plan, TornadoSettings(crowding=1.0))
     assert operation == SplitOff(0, Split(0, 1, 5, 5, 0, 0), False, 1, 5.0, 0.0)
     assert _boxes(apply(plan, [operation])) == {0: (0, 0, 1, 0), 1: (2, 0, 3, 0)}
+
+
+def test_halves_that_are_parted_cost_less_where_cost_crowds():
+    """With crowding 2 half of the weight is a quarter of the cost, counted or estimated; parts unite as they part."""
+    field, plan = Field(np.array([[4, 4, 4, 4]]), NO_QUERIES), one_partition(4, 1, 2)
+    loads = field.loads(plan)
+    (operation,) = decide(loads, plan, TornadoSettings(crowding=2.0))
+    assert operation == SplitOff(0, Split(0, 1, 4, 4, 0, 0), False, 1, 12.0, 0.0)
+    estimate = FieldEstimate({0: loads[0]}, {0: (0, 0, 3, 0)}, 2.0)
+    assert [estimate.cost((0, 0, last, 0)) for last in range(4)] == [1.0, 4.0, 9.0, 16.0]
+    assert estimate.joint(4.0, 9.0) == 25.0
 
 
 def test_shift_without_a_position_waits_for_the_giver():

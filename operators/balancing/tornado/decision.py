@@ -44,7 +44,7 @@ def decide(statistics: Sequence[PartitionLoad], plan: GridPlan, settings: Tornad
         {worker: float(cost) for worker, cost in counted.items()},
         partitions.idle,
         loads,
-        FieldEstimate(loads, partitions.boxes),
+        FieldEstimate(loads, partitions.boxes, settings.crowding),
         frozenset(loads),
     )
     least = settings.gain * sum(counted.values()) / len(counted)

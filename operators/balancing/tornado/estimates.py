@@ -5,6 +5,9 @@ the other, evenly as an estimate. What lies in columns a to b *and* rows c to d 
 aggregates; with column and row independent it is the product of the two shares, and it is never more than the smaller of
 the two bands. So the cost of any box can be estimated, and bounded, before a cell has moved: enough to try several
 operations one after the other where the paper tries one and waits for new statistics.
+
+Costs of places do not quite add up. Whoever gives half of its work away keeps less than the other half: its index has fewer
+queries then for each object that stays. So what adds up are *weights*, roots of costs (`crowding`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -60,9 +63,14 @@ class _Axis:
 
 
 class FieldEstimate:
-    """Costs and queries of boxes, estimated and bounded from loads of the partitions under them."""
+    """Costs and queries of boxes, estimated and bounded from loads of the partitions under them.
 
-    def __init__(self, loads: Mapping[int, PartitionLoad], boxes: Mapping[int, Box]) -> None:
+    Attributes:
+        crowding: the cost of what has weights w and v in one place is (w + v) to this power; 1: costs add up.
+    """
+
+    def __init__(self, loads: Mapping[int, PartitionLoad], boxes: Mapping[int, Box], crowding: float = 1.0) -> None:
+        self.crowding = crowding
         self._loads = [loads[worker] for worker in sorted(boxes)]
         self._boxes = [boxes[worker] for worker in sorted(boxes)]
         self._edges = np.array(self._boxes)
@@ -72,8 +80,16 @@ class FieldEstimate:
         ]
         self._running: dict[tuple[Box, int], Floats] = {}
 
+    def weight(self, cost: float) -> float:
+        """Return the weight of what costs so much by itself."""
+        return float(cost ** (1.0 / self.crowding))
+
+    def joint(self, *costs: float) -> float:
+        """Return what parts cost in one place that cost so much each by itself."""
+        return float(sum(map(self.weight, costs)) ** self.crowding)
+
     def running(self, box: Box, axis: int) -> Floats:
-        """Return the estimated cost of the first i columns or rows of a box, for each i."""
+        """Return the estimated weight of the first i columns or rows of a box, for each i."""
         key = (box, axis)
         if key not in self._running:
             self._running[key] = self._added(box, axis)
@@ -81,7 +97,7 @@ class FieldEstimate:
 
     def cost(self, box: Box) -> float:
         """Return the estimated cost of a box."""
-        return float(self.running(box, 0)[-1])
+        return float(self.running(box, 0)[-1] ** self.crowding)
 
     def cost_at_most(self, box: Box) -> int:
         """Return what the cost of a box cannot exceed."""
@@ -105,7 +121,7 @@ class FieldEstimate:
             end = begin + part[axis + 2] - part[axis] + 1
             other = axes[across].share[part[across + 2] + 1] - axes[across].share[part[across]]
             along = axes[axis].share[part[axis] : part[axis + 2] + 2]
-            grown = (along - along[0]) * (other * self._loads[number].cost)
+            grown = (along - along[0]) * (other * self.weight(self._loads[number].cost))
             sums[begin : end + 1] += grown
             sums[end + 1 :] += grown[-1]
         return sums

@@ -1,7 +1,7 @@
 """All that can be done to a tiling whose costs are estimated: splits with and without a merge, shifts of borders, corners."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def _proposal(draft: Draft, operation: Operation, costs: Mapping[int, float], gi
 def _splits(draft: Draft, borders: tuple[Border, ...]) -> Iterator[Proposal]:
     """Split each partition, with each merge that costs less; with an idle worker no merge is needed."""
     pairs = sorted(
-        (draft.costs[border.low[0]] + draft.costs[border.high[0]], border.low[0], border.high[0])
+        (draft.field.joint(draft.costs[border.low[0]], draft.costs[border.high[0]]), border.low[0], border.high[0])
         for border in borders
         if border.whole
     )
@@ -104,8 +104,9 @@ def _splits(draft: Draft, borders: tuple[Border, ...]) -> Iterator[Proposal]:
 
 def _split_of(draft: Draft, worker: int) -> Split | None:
     """Return the split that divides a box most evenly: as counted, or as estimated where the box is new."""
+    power = draft.field.crowding
     if worker in draft.untouched:
-        return draft.loads[worker].split
+        return _alone(draft.loads[worker], power)
     box = draft.boxes[worker]
     best: tuple[float, int, int] | None = None
     for axis in AXES:
@@ -119,19 +120,29 @@ def _split_of(draft: Draft, worker: int) -> Split | None:
     _, axis, place = best
     sums = draft.field.running(box, axis)
     low, high = halves(box, axis, box[axis] + place)
-    low_cost = round(float(sums[place + 1]))
     return Split(
         axis,
         box[axis] + place,
-        low_cost,
-        round(float(sums[-1])) - low_cost,
+        round(float(sums[place + 1]) ** power),
+        round(max(float(sums[-1] - sums[place + 1]), 0.0) ** power),
         draft.field.queries_at_most(low),
         draft.field.queries_at_most(high),
     )
 
 
+def _alone(load: PartitionLoad, crowding: float) -> Split | None:
+    """Return the split that was counted, with what its halves cost once they are apart."""
+    split = load.split
+    if split is None or crowding == 1.0:
+        return split
+    shares = (cost / max(load.cost, 1) for cost in (split.low_cost, split.high_cost))
+    low, high = (round(share**crowding * load.cost) for share in shares)
+    return replace(split, low_cost=low, high_cost=high)
+
+
 def _shifts(draft: Draft, borders: tuple[Border, ...]) -> Iterator[Proposal]:
     """Move each border to where the largest cost along it is smallest; of equal places to the nearest."""
+    power = draft.field.crowding
     for border in borders:
         axis, workers = border.axis, border.low + border.high
         first = max(draft.boxes[worker][axis] for worker in border.low)
@@ -142,11 +153,12 @@ def _shifts(draft: Draft, borders: tuple[Border, ...]) -> Iterator[Proposal]:
             if worker in border.low:
                 box[axis + 2] = last + 1
                 sums = draft.field.running((box[0], box[1], box[2], box[3]), axis)
-                costs[row] = sums[first + 1 - box[axis] : last + 2 - box[axis]]
+                weights = sums[first + 1 - box[axis] : last + 2 - box[axis]]
             else:
                 box[axis] = first
                 sums = draft.field.running((box[0], box[1], box[2], box[3]), axis)
-                costs[row] = sums[-1] - sums[1 : last - first + 2]
+                weights = np.maximum(sums[-1] - sums[1 : last - first + 2], 0.0)
+            costs[row] = weights**power
         far = np.abs(np.arange(first, last + 1) - border.position)
         place = int(np.lexsort((far, costs.max(axis=0)))[0])
         position = first + place
@@ -176,5 +188,11 @@ def _corners(draft: Draft) -> Iterator[Proposal]:
             taker = workers[neighbour.partition]
             strip, _, _ = corner_strip(draft.boxes[giver], draft.boxes[taker], neighbour.side)
             moved = draft.field.cost(strip)
-            costs = {giver: draft.costs[giver] - moved, taker: draft.costs[taker] + moved}
+            costs = {giver: _without(draft, giver, moved), taker: draft.field.joint(draft.costs[taker], moved)}
             yield _proposal(draft, CornerShiftOperation(giver, taker, neighbour.side), costs, (strip,))
+
+
+def _without(draft: Draft, worker: int, moved: float) -> float:
+    """Return what a worker costs that gives something away."""
+    field = draft.field
+    return float(max(field.weight(draft.costs[worker]) - field.weight(moved), 0.0) ** field.crowding)

@@ -23,6 +23,8 @@ class TornadoSettings:
         minimal_cost: nothing is done while less than this was counted in all: too little to judge by.
         gain: `tornado` takes no operation whose C_r is less than this share of the mean cost.
         knots: how finely evaluators report where cost lies, as positions an axis; only `tornado` needs any.
+        crowding: what adds up in the estimates of `tornado` are costs to the power of 1 / this: whoever gives half of its work
+            away keeps less than the other half. 1 adds costs up, as the paper does.
     """
 
     beta: float = 1.0
@@ -31,6 +33,7 @@ class TornadoSettings:
     minimal_cost: int = 1
     gain: float = 0.02
     knots: int = KNOTS
+    crowding: float = 1.4
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -40,6 +43,7 @@ class TornadoSettings:
             ("minimal_cost", 0, 1 << 62),
             ("gain", 0.0, 1.0),
             ("knots", 0, MAX_KNOTS),
+            ("crowding", 1.0, 4.0),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
