@@ -298,7 +298,7 @@ class _Output:
             spec.index, len(receivers), tuple(local), edge.input.fields, wiring.topology.settings.seed
         )
         target = wiring.topology.component(edge.target)
-        reads = getattr(resolve(target.operator, (), wiring.topology.base, target.classes), "reads", {})
+        reads = getattr(resolve(target.operator, (), wiring.topology.base, target.classes), "reads", None) or {}
         from_spout = wiring.topology.component(edge.source).kind == "spout"
         self.takes_columns = from_spout and edge.input.stream == OBJECTS_STREAM and OBJECTS_STREAM in reads
         chooser = None
