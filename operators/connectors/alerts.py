@@ -96,12 +96,13 @@ class Republished:
     """What is published behind the checkpoint that the run goes on from, and comes again.
 
     Alerts are known by their ids. Of a standing list not the same states come again, because epochs may be cut in other places
-    the second time; those up to the time of the last one that is published are old, whatever they say.
+    the second time; those up to the time of the last one that is published are old, whatever they say, and so is a later one
+    that says the same as that one.
     """
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
-        self._lists: dict[str, int] = {}
+        self._lists: dict[str, tuple[int, str]] = {}
         self._newest = 0
         self._passed_at: int | None = None
 
@@ -118,8 +119,8 @@ class Republished:
                 continue
             self._ids[name] = ts
             self._newest = max(self._newest, ts)
-            if "object" not in line:
-                self._lists[query] = max(ts, self._lists.get(query, ts))
+            if "object" not in line and ts >= self._lists.get(query, (ts, ""))[0]:
+                self._lists[query] = ts, _said(line)
 
     def without(self, alerts: Sequence[Alert]) -> list[Alert]:
         """Return the alerts that are not published."""
@@ -128,9 +129,15 @@ class Republished:
         return [alert for alert in alerts if self._is_new(alert)]
 
     def _is_new(self, alert: Alert) -> bool:
-        if alert.standing:
-            return alert.ts > self._lists.get(alert.query, alert.ts - 1)
-        return self._ids.pop(alert.id, None) is None
+        if not alert.standing:
+            return self._ids.pop(alert.id, None) is None
+        if alert.query not in self._lists:
+            return True
+        last, said = self._lists[alert.query]
+        if alert.ts <= last or (now := _said(json.loads(alert.body))) == said:
+            return False
+        self._lists[alert.query] = alert.ts, now
+        return True
 
     def complete(self, epoch: Epoch) -> None:
         """Forget everything once its times were complete for so many epochs that nothing of them comes any more."""
@@ -143,9 +150,16 @@ class Republished:
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is left of it, as plain values."""
-        return {"ids": dict(self._ids), "lists": dict(self._lists)}
+        return {"ids": dict(self._ids), "lists": [[query, *last] for query, last in self._lists.items()]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a snapshot."""
-        self._ids, self._lists = dict(state["ids"]), dict(state["lists"])
+        self._ids = dict(state["ids"])
+        self._lists = {query: (ts, said) for query, ts, said in state["lists"]}
         self._newest, self._passed_at = max(self._ids.values(), default=0), None
+
+
+def _said(line: Mapping[str, Any]) -> str:
+    """Return what a list says, whenever it does, in a few characters."""
+    listed = json.dumps([line.get("objects"), line.get("terms")])
+    return hashlib.blake2b(listed.encode(), digest_size=8).hexdigest()

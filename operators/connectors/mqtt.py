@@ -241,11 +241,14 @@ class MqttPublisher:
         for at in range(0, len(alerts), BATCH):
             sent = [client.publish(self._options.topic, _payload(alert), qos=1) for alert in alerts[at : at + BATCH]]
             until = time.monotonic() + 4 * CONNECT_SECONDS
-            for info in sent:
-                while not info.is_published():
-                    if self._connection.lost or info.rc not in (0, 4) or time.monotonic() > until:
-                        raise ConnectionLostError("the broker did not confirm what was published")
-                    info.wait_for_publish(0.1)
+            try:
+                for info in sent:
+                    while not info.is_published():
+                        if self._connection.lost or time.monotonic() > until:
+                            raise ConnectionLostError("the broker did not confirm what was published")
+                        info.wait_for_publish(0.1)
+            except (RuntimeError, ValueError) as error:  # it was handed over while the connection was gone
+                raise ConnectionLostError(str(error)) from None
 
     def since(self, position: Position) -> Iterator[tuple[str, bytes]]:
         """Nothing: what was published cannot be read back."""

@@ -1,6 +1,7 @@
 """What a log of results has published behind a checkpoint, so that a run that goes back does not publish it again."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.merging.lists import fingerprints
 from streams.batches import CrossingBatch, HitBatch, RankedBatch
 from streams.codec import unpack_plain
 from streams.columns import Ints
@@ -26,7 +28,7 @@ class ResultFrame:
 
     Attributes:
         seq: the place of the last object that has a match in it; -1: none has.
-        lists: (query number, time) of each state of a standing query.
+        lists: (query number, time, fingerprint) of each state of a standing query.
         instants: (query number, time) of each answer that is given once.
         crossings: (query number, time, identifier, what) of each event of a fence.
         number: the query number of each line.
@@ -36,7 +38,7 @@ class ResultFrame:
     """
 
     seq: int = -1
-    lists: tuple[tuple[int, int], ...] = ()
+    lists: tuple[tuple[int, int, int], ...] = ()
     instants: tuple[tuple[int, int], ...] = ()
     crossings: tuple[tuple[int, int, Any, int], ...] = ()
     number: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -52,11 +54,11 @@ class ResultFrame:
         if isinstance(batch, HitBatch):
             return replace(self, seq=max(self.seq, int(batch.seq.max())))
         if isinstance(batch, RankedBatch):
-            pairs = list(zip(batch.number.tolist(), batch.ts.tolist(), batch.instant.tolist(), strict=True))
+            rows = list(_lines(batch))
             return replace(
                 self,
-                lists=(*self.lists, *((number, ts) for number, ts, instant in pairs if not instant)),
-                instants=(*self.instants, *((number, ts) for number, ts, instant in pairs if instant)),
+                lists=(*self.lists, *((number, ts, printed) for number, ts, instant, printed in rows if not instant)),
+                instants=(*self.instants, *((number, ts) for number, ts, instant, _ in rows if instant)),
             )
         if isinstance(batch, CrossingBatch):
             return replace(self, crossings=(*self.crossings, *_crossings(batch)))
@@ -94,19 +96,24 @@ def unpack_results(frame: Frame) -> ResultFrame:
 
 
 class Published:
-    """What is in the log behind the checkpoint that the run goes on from; it forgets what cannot come again."""
+    """What is in the log behind the checkpoint that the run goes on from; it forgets what cannot come again.
+
+    Where epochs are cut in other places, a state of a list may come again under a later time, with those that followed it: so a
+    list that is as the last one that was published does not count as new, whatever its time.
+    """
 
     def __init__(self) -> None:
         self._seq = -1
-        self._lists: dict[int, int] = {}
+        self._lists: dict[int, tuple[int, int]] = {}
         self._instants: set[tuple[int, int]] = set()
         self._crossings: Counter[tuple[int, int, Any, int]] = Counter()
 
     def add(self, frame: ResultFrame) -> None:
         """Take what a frame has."""
         self._seq = max(self._seq, frame.seq)
-        for number, ts in frame.lists:
-            self._lists[number] = max(ts, self._lists.get(number, ts))
+        for number, ts, printed in frame.lists:
+            if ts >= self._lists.get(number, (ts, 0))[0]:
+                self._lists[number] = ts, printed
         self._instants.update(frame.instants)
         self._crossings.update(frame.crossings)
 
@@ -117,26 +124,26 @@ class Published:
                 return batch
             return batch.take(np.flatnonzero(batch.seq > self._seq))
         if isinstance(batch, RankedBatch) and (self._lists or self._instants):
-            rows = zip(batch.number.tolist(), batch.ts.tolist(), batch.instant.tolist(), strict=True)
-            fresh = [self._is_new(number, ts, instant) for number, ts, instant in rows]
+            fresh = [self._is_new(*line) for line in _lines(batch)]
             return batch if all(fresh) else batch.take(np.flatnonzero(fresh))
         if isinstance(batch, CrossingBatch) and self._crossings:
             fresh = [self._is_new_crossing(key) for key in _crossings(batch)]
             return batch if all(fresh) else batch.take(np.flatnonzero(fresh))
         return batch
 
-    def _is_new(self, number: int, ts: int, instant: bool) -> bool:
+    def _is_new(self, number: int, ts: int, instant: bool, printed: int) -> bool:
         if instant:
             if (number, ts) in self._instants:
                 self._instants.remove((number, ts))
                 return False
             return True
-        last = self._lists.get(number)
-        if last is None:
+        if number not in self._lists:
             return True
-        if ts >= last:
-            del self._lists[number]
-        return ts > last
+        last, known = self._lists[number]
+        if ts <= last or printed == known:
+            return False
+        del self._lists[number]
+        return True
 
     def _is_new_crossing(self, key: tuple[int, int, Any, int]) -> bool:
         if self._crossings[key] == 0:
@@ -151,7 +158,7 @@ class Published:
         """Return what is left of it as plain values."""
         return {
             "seq": self._seq,
-            "lists": [list(item) for item in self._lists.items()],
+            "lists": [[number, *last] for number, last in self._lists.items()],
             "instants": [list(item) for item in self._instants],
             "crossings": [[*key, count] for key, count in self._crossings.items()],
         }
@@ -159,9 +166,15 @@ class Published:
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
         self._seq = state["seq"]
-        self._lists = dict(state["lists"])
+        self._lists = {number: (ts, printed) for number, ts, printed in state["lists"]}
         self._instants = {(number, ts) for number, ts in state["instants"]}
         self._crossings = Counter({tuple(key): count for *key, count in state["crossings"]})
+
+
+def _lines(batch: RankedBatch) -> Iterator[tuple[int, int, bool, int]]:
+    """Yield the query number, the time, whether it is given once, and the fingerprint of each list."""
+    columns = (batch.number, batch.ts, batch.instant, fingerprints(batch, by_id=True))
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _crossings(batch: CrossingBatch) -> list[tuple[int, int, Any, int]]:

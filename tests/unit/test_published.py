@@ -19,12 +19,12 @@ def hits(*seqs):
 
 
 def lists(*rows):
-    """Lists of (query number, time, whether it is given once)."""
-    number, ts, instant = (list(column) for column in zip(*rows, strict=True))
-    n = len(rows)
+    """Lists of (query number, time, whether it is given once), with their time, or what is given besides, as the one item."""
+    number, ts, instant = (list(column) for column in zip(*(row[:3] for row in rows), strict=True))
+    item, n = ints(*(row[3] if len(row) > 3 else row[1] for row in rows)), len(rows)
     return RankedBatch(
-        ints(*number), ints(*ts), np.ones(n, np.uint8), np.ones(n, np.int32), np.array(instant), np.zeros(n + 1, np.int32),
-        ints(), Ids("int", ints()), np.empty(0),
+        ints(*number), ints(*ts), np.ones(n, np.uint8), np.ones(n, np.int32), np.array(instant),
+        np.arange(n + 1, dtype=np.int32), item, Ids("int", item), np.zeros(n),
     )  # fmt: skip
 
 
@@ -57,6 +57,13 @@ def test_states_of_lists_are_known_by_query_and_time():
     assert known.without(lists((1, 20, False), (1, 21, False))).ts.tolist() == [21]
 
 
+def test_list_that_says_what_was_published_last_is_not_new():
+    """Where epochs are cut otherwise, a state may come under a later time; once another has come, it is new again."""
+    known = published(lists((1, 10, False, 7), (1, 20, False, 8)))
+    assert len(known.without(lists((1, 25, False, 8)))) == 0
+    assert known.without(lists((1, 26, False, 7), (1, 27, False, 8))).ts.tolist() == [26, 27]
+
+
 def test_answers_are_given_once_for_each_instant():
     """An instant that was answered is not answered again; another one of the same query is."""
     known = published(lists((1, 10, True)))
@@ -75,7 +82,8 @@ def test_frames_come_back_as_they_were_packed():
     frame = ResultFrame().noting(hits(4)).noting(lists((1, 10, False), (2, 11, True))).noting(crossings((1, 10, 7)))
     data = bytearray(b"".join(pack_results(frame, b'{"a":1}\n{"b":2}\n', ints(8, 9))))
     found = unpack_results(Frame(5, 99, data))
-    assert (found.seq, found.lists, found.instants, found.crossings) == (4, ((1, 10),), ((2, 11),), ((1, 10, 7, 0),))
+    assert (found.seq, found.lists, found.instants, found.crossings) == (4, frame.lists, ((2, 11),), ((1, 10, 7, 0),))
+    assert [line[:2] for line in found.lists] == [(1, 10)]
     assert (found.number.tolist(), found.ends.tolist(), found.lines) == ([8, 9], [8, 16], b'{"a":1}\n{"b":2}\n')
     assert found.position == 5
 
