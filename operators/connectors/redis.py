@@ -235,6 +235,9 @@ class RedisPublisher:
                         pipeline.xadd(stream, {"id": alert.id, "line": alert.body}, maxlen=keep, approximate=True)
                     added = pipeline.execute()
                 except errors.WatchError:
+                    # The library says so, too, where the connection breaks meanwhile.
+                    if self._client.get(self._owner) == self._token:
+                        raise ConnectionLostError("the connection broke in the middle of a publish") from None
                     raise RunError(
                         f"{self._address}: another run publishes to '{stream}' now; end one of the two, or give each a stream"
                     ) from None
