@@ -32,6 +32,7 @@ from streams.columns import csr_concat
 from streams.errors import DeclarationError, InputError, did_you_mean
 from streams.files.prepared import Manifest, load_manifest, load_vocabulary
 from streams.geometry import METRICS, Metric, Rect
+from streams.tokens import are_tokens
 from streams.vocabulary import Vocabulary
 
 __all__ = ["MAX_OBJECTS", "MAX_QUERIES", "BuiltPlan", "Gathered", "build_plan", "gather_statistics"]
@@ -80,6 +81,7 @@ def build_plan(
     space: Rect | None = None,
     vocabulary: Vocabulary | None = None,
     answers: frozenset[str] | None = None,
+    tokenise: bool | None = None,
     max_objects: int = MAX_OBJECTS,
     max_queries: int = MAX_QUERIES,
     master: str = DEFAULT_MASTER,
@@ -99,6 +101,7 @@ def build_plan(
         space: of the topology; None takes the bounds of the data.
         vocabulary: of the topology, empty where it has none; None takes that of the data.
         answers: the kinds of query that the topology answers; None takes all.
+        tokenise: cut keywords of queries into words; None does so where the words of the data are those of texts.
         max_objects: size of the sample of objects.
         max_queries: size of the sample of queries.
         master: any Spark master.
@@ -125,7 +128,8 @@ def build_plan(
     literal = options.get("literal") is True
     gathered = gather_statistics(
         spark, data, queries, side=side, metric=metric, space=space, vocabulary=vocabulary, answers=answers,
-        max_objects=max_objects, max_queries=max_queries, costs=kind == "kd", literal=literal, progress=progress,
+        tokenise=tokenise, max_objects=max_objects, max_queries=max_queries, costs=kind == "kd", literal=literal,
+        progress=progress,
     )  # fmt: skip
     progress("deciding splits", 0.8)
     plan = build_from(kind, gathered.statistics, workers, **options)
@@ -144,6 +148,7 @@ def gather_statistics(
     space: Rect | None = None,
     vocabulary: Vocabulary | None = None,
     answers: frozenset[str] | None = None,
+    tokenise: bool | None = None,
     max_objects: int = MAX_OBJECTS,
     max_queries: int = MAX_QUERIES,
     initial: int = INITIAL_OBJECTS,
@@ -153,8 +158,8 @@ def gather_statistics(
 ) -> Gathered:
     """Gather what builders look at: samples of objects and queries, and counts by cell of all of both.
 
-    `space`, `vocabulary` and `answers` are the topology's, so that where the samples hold everything, the statistics are
-    those that the topology takes from the same input by itself (`topology.planning`); None takes them from the data.
+    `space`, `vocabulary`, `answers` and `tokenise` are the topology's, so that where the samples hold everything, the statistics
+    are those that the topology takes from the same input by itself (`topology.planning`); None takes them from the data.
     `costs` counts Tornado's Equation 1 by cell as well (`literal`: with queries wherever they are).
     """
     if not 1 <= max_objects <= MAX_INITIAL_OBJECTS or not 1 <= max_queries <= MAX_INITIAL_OBJECTS:
@@ -169,7 +174,8 @@ def gather_statistics(
     progress("sampling objects", 0.2)
     sample = _object_sample(spark, data, manifest, view, max_objects)
     progress("reading queries", 0.4)
-    reading = QueryReading(view.space, metric, sample.span_ms, seen.words, answers)
+    cut = are_tokens(prepared.words) if tokenise is None else tokenise
+    reading = QueryReading(view.space, metric, sample.span_ms, seen.words, answers, cut)
     found, total, rejected = _queries(spark, data, queries, reading, view, initial, max_queries)
     progress("counting by cell", 0.6)
     statistics = Statistics(

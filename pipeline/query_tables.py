@@ -46,7 +46,8 @@ QUERY_DDL = (
 class QueryReading:
     """What lines are read with: the space, the words, the time span that a query without an end lives for.
 
-    `answers` are the kinds of query that are accepted, out of `streams.files.query_files.KINDS`; none: all.
+    `answers` are the kinds of query that are accepted, out of `streams.files.query_files.KINDS`; none: all. With `tokenise`
+    keywords are cut into words, as the texts of objects were.
     """
 
     space: Rect
@@ -54,6 +55,7 @@ class QueryReading:
     span_ms: float
     words: tuple[str, ...]
     answers: frozenset[str] | None = None
+    tokenise: bool = False
 
 
 def initial_objects(
@@ -124,7 +126,7 @@ def _columns(
     encoder: Encoder,
 ) -> pa.RecordBatch:
     """Read lines to a batch of `QUERY_DDL`."""
-    rules = QueryRules(reading.space, reading.metric, DEFAULT_LIMITS.keywords)
+    rules = QueryRules(reading.space, reading.metric, DEFAULT_LIMITS.keywords, tokenise=reading.tokenise)
     read = json_queries(_block(lines), rules, encoder, DEFAULT_LIMITS.line_bytes)
     batch = read.batch.take(np.flatnonzero(read.batch.op == OP_REGISTER))
     if reading.answers is not None:

@@ -9,10 +9,13 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-__all__ = ["STOP_WORDS", "is_keyword", "is_token", "split_rows", "tokenise"]
+__all__ = ["STOP_WORDS", "are_tokens", "is_keyword", "is_token", "split_rows", "tokenise"]
 
 #: So many words are remembered to be tokens or not.
 _REMEMBERED = 1 << 16
+
+#: So many words of a vocabulary show whether its words are those of texts.
+_FIRST_WORDS = 1_000
 
 #: Words too common in English to tell one text from another.
 STOP_WORDS = frozenset(
@@ -52,3 +55,8 @@ def tokenise(text: str) -> frozenset[str]:
 def is_token(word: str) -> bool:
     """Tell whether a word, case-folded, is the one keyword of a text that consists of it."""
     return tokenise(word) == {word.casefold()}
+
+
+def are_tokens(words: Sequence[str]) -> bool:
+    """Tell whether the words of a vocabulary are those of texts, by its first ones."""
+    return len(words) > 0 and all(map(is_token, words[:_FIRST_WORDS]))

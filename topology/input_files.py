@@ -12,7 +12,7 @@ from streams.files.object_files import keyword_kind, read_objects
 from streams.files.open_queries import OpenQueries
 from streams.files.prepared import shared_vocabulary
 from streams.files.query_files import read_queries
-from streams.tokens import is_token
+from streams.tokens import are_tokens
 from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of, with_options
 from topology.declaration import Topology
@@ -23,9 +23,6 @@ from topology.wiring import answers_of
 
 __all__ = ["odd_times", "read_input", "vocabulary_of", "with_keywords", "with_vocabulary"]
 
-
-#: So many words of a vocabulary show whether its words are those of texts.
-_FIRST_WORDS = 1_000
 
 #: Times that need no second look: 1990 up to 2100, in milliseconds.
 _USUAL = range(631_152_000_000, 4_102_444_800_000)
@@ -63,8 +60,7 @@ def with_keywords(topology: Topology) -> Topology:
     if getattr(queries, "keywords", "given") is not None or not hasattr(objects, "form"):
         return topology
     kind = keyword_kind(objects.files(), topology.settings.space, objects.form)
-    words = vocabulary_of(topology).words[:_FIRST_WORDS] if kind == "ids" else ()
-    found = kind == "text" or (len(words) > 0 and all(map(is_token, words)))
+    found = kind == "text" or (kind == "ids" and are_tokens(vocabulary_of(topology).words))
     return with_options(topology, target.name, {"tokenise": found})
 
 

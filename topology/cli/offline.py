@@ -103,11 +103,14 @@ def build(
     asked = declared.settings.partitioner
     if asked is None:
         raise DeclarationError(f"{topology} asks for no plan; add [topology.partitioner] with a 'kind'")
+    asking = (c.options.get("keywords") for c in declared.components if c.operator == "query-file")
+    keywords = next((given for given in asking if given is not None), None)
     with _steps() as progress:
         built = pipeline.build_plan(
             asked.kind, data, queries or [], out, workers=declared.component(EVALUATOR).parallelism,
             options=asked.options, side=asked.side, metric=declared.settings.metric, space=declared.settings.space,
-            vocabulary=vocabulary_of(declared), answers=answers_of(declared) or None, master=master, progress=progress,
+            vocabulary=vocabulary_of(declared), answers=answers_of(declared) or None,
+            tokenise=None if keywords is None else keywords == "text", master=master, progress=progress,
         )  # fmt: skip
     typer.echo(f"{out}: {asked.kind} plan for {built.plan.workers} workers")
 
