@@ -158,7 +158,7 @@ def gather_statistics(
 ) -> Gathered:
     """Gather what builders look at: samples of objects and queries, and counts by cell of all of both.
 
-    `space`, `vocabulary`, `answers` and `tokenise` are the topology's, so that where the samples hold everything, the statistics
+    `space`, `vocabulary`, `answers` and `tokenise` are the topology's, so that where the samples hold all, the statistics
     are those that the topology takes from the same input by itself (`topology.planning`); None takes them from the data.
     `costs` counts Tornado's Equation 1 by cell as well (`literal`: with queries wherever they are).
     """
