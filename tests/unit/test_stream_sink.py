@@ -137,6 +137,19 @@ def test_what_was_published_behind_a_checkpoint_is_left_out(server):
     assert sorted(name for name, _ in server.published[len(before) :]) == ['["q0",5,"z"]', '["q0",5]', "[1,5]"]
 
 
+def test_list_that_says_what_was_published_last_is_left_out(server):
+    """Where epochs are cut otherwise a state comes under a later time; once another has come, it is new again."""
+    made = sink()
+    state = made.snapshot()
+    work(made, 0, ranked((0, 5, "a")))
+    work(made, 1, ranked((0, 6, "b")))
+    again = sink(state)
+    work(again, 0, ranked((0, 7, "b")))
+    work(again, 1, ranked((0, 8, "a")))
+    work(again, 2, ranked((0, 9, "b")))
+    assert [name for name, _ in server.published] == ['["q0",5]', '["q0",6]', '["q0",8]', '["q0",9]']
+
+
 def test_what_others_publish_counts_for_nothing(server):
     """Messages in the stream of alerts that are none do not keep a run from going on."""
     made = sink()
