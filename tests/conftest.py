@@ -1,5 +1,6 @@
 """Makes the plain references next to this file importable from every test, and Hypothesis repeatable."""
 
+import os
 import sys
 
 import pytest
@@ -8,6 +9,13 @@ from hypothesis import settings
 # No deadlines: the first call of a kernel compiles it, and time is not what tests are about.
 settings.register_profile("waterspout", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("waterspout")
+
+
+@pytest.fixture(scope="session")
+def checked_kernels(tmp_path_factory):
+    """A folder for kernels that check their bounds, one for all processes that share the work of a run."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "checked-kernels"
 
 
 @pytest.fixture(scope="module")

@@ -58,6 +58,9 @@ class KeyedRows(Generic[B]):
 
     def between(self, low: Ints, high: Ints) -> tuple[Ints, Ints, B]:
         """Return, for each of some ranges [low, high) that do not overlap: its place, then keys and rows, by range and key."""
+        if not len(self._large[0]) + len(self._recent[0]):
+            none = np.empty(0, np.int64)
+            return none, none, self._empty
         found: list[tuple[Ints, Ints, B]] = []
         for keys, rows in (self._large, self._recent):
             first, last = np.searchsorted(keys, low), np.searchsorted(keys, high)

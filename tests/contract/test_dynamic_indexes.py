@@ -1,12 +1,11 @@
 """One suite over all finders and refillers: the lists of the definition, to the last bit, whatever moves and changes."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from checked_kernels import passes_with_checked_bounds
 from dynamic_run import STEPS, Run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -182,14 +181,12 @@ def test_lists_that_are_given_go_on_like_those_that_were_searched_for(refill):
 
 
 @pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="is itself run in this way")
-def test_kernels_stay_inside_of_their_arrays(tmp_path):
+@pytest.mark.timeout(900)  # everything is compiled anew
+def test_kernels_stay_inside_of_their_arrays(checked_kernels):
     """Kernels have no bounds checks; once, they run with them."""
-    way = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "DYNAMIC_EXAMPLES": "3"}
     nearest = Path(__file__).with_name("test_dynamic_nearest.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", __file__, nearest, "-k",
-               "pyramid-buffers and (definition or leaps or keywords) or crowds"]  # fmt: skip
-    done = subprocess.run(command, env={**os.environ, **way}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    some = "pyramid-buffers and (definition or leaps or keywords) or crowds"
+    passes_with_checked_bounds(checked_kernels, __file__, nearest, "-k", some, DYNAMIC_EXAMPLES="3")
 
 
 def test_names_are_checked():

@@ -1,13 +1,11 @@
 """One suite over all indexes of k-nearest-neighbour subscriptions: the lists of the definition, whatever comes in between."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from checked_kernels import passes_with_checked_bounds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from knn_model import Drawn, PlainKnn, knn_batch, lists_of, objects_batch
@@ -278,10 +276,7 @@ def test_names_and_options_are_checked():
 
 
 @pytest.mark.skipif(PLAIN_PYTHON or "KNN_INDEX_EXAMPLES" in os.environ, reason="is itself run in other ways")
-@pytest.mark.parametrize("way", [{"NUMBA_BOUNDSCHECK": "1"}], ids=["bounds checked"])
-def test_kernels_stay_inside_of_their_arrays(way, tmp_path):
+@pytest.mark.timeout(900)  # everything is compiled anew
+def test_kernels_stay_inside_of_their_arrays(checked_kernels):
     """Kernels have no bounds checks; once, they run with them."""
-    environment = {**os.environ, **way, "NUMBA_CACHE_DIR": str(tmp_path), "KNN_INDEX_EXAMPLES": "4"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(Path(__file__))]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    passes_with_checked_bounds(checked_kernels, __file__, KNN_INDEX_EXAMPLES="4")

@@ -1,12 +1,11 @@
 """One suite over all indexes of a window's messages: what requests want, whatever came and went before."""
 
 import os
-import subprocess
-import sys
 from random import Random
 
 import numpy as np
 import pytest
+from checked_kernels import passes_with_checked_bounds
 from window_model import SPACE, Drawn, PlainWindow, asked, messages_of, requests_of
 
 from operators.indexes.topk.message_indexes import MESSAGE_INDEXES, make_message_index
@@ -186,14 +185,12 @@ def test_distances_on_the_globe_are_those_of_the_definition(name):
 
 
 @pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="is itself run in this way")
+@pytest.mark.timeout(900)  # everything is compiled anew
 @pytest.mark.parametrize("name", ["keyword-grids", "ir-tree"])
-def test_kernels_stay_inside_of_their_arrays(name, tmp_path):
+def test_kernels_stay_inside_of_their_arrays(name, checked_kernels):
     """Kernels have no bounds checks; once, they run with them."""
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     test = f"{__file__}::{test_searches_find_what_is_wanted_while_messages_come_and_go.__name__}[{name}]"
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    passes_with_checked_bounds(checked_kernels, test)
 
 
 def test_names_and_options_are_checked():

@@ -1,13 +1,11 @@
 """One suite over all indexes of kept objects: what snapshot queries find, whatever came and went before."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from checked_kernels import passes_with_checked_bounds
 from object_model import GLOBE, SPACE, Drawn, PlainObjects, batch_of, requests_of
 
 from operators.indexes.objects import OBJECT_INDEXES, make_object_index
@@ -293,14 +291,6 @@ def test_names_and_options_are_checked():
 
 @pytest.mark.skipif(CHECKED, reason="is itself run in this way")
 @pytest.mark.timeout(900)  # everything is compiled anew
-def test_kernels_stay_inside_of_their_arrays(tmp_path):
+def test_kernels_stay_inside_of_their_arrays(checked_kernels):
     """Kernels have no bounds checks; once, they run with them."""
-    environment = {
-        **os.environ,
-        "NUMBA_BOUNDSCHECK": "1",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "OBJECT_INDEX_CHECKED": "1",
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-o", "timeout=0", str(Path(__file__))]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    passes_with_checked_bounds(checked_kernels, __file__, OBJECT_INDEX_CHECKED="1")

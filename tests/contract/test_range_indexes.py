@@ -2,14 +2,13 @@
 
 import math
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from checked_kernels import passes_with_checked_bounds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polygon_model import as_tuples, drawn_polygons, rings_of
@@ -693,25 +692,13 @@ def test_a_snapshot_of_another_fine_grid_is_refused():
 
 
 @pytest.mark.skipif("RANGE_INDEX_EXAMPLES" in os.environ, reason="is itself one of the runs that this test starts")
+@pytest.mark.timeout(900)  # everything is compiled anew
 @pytest.mark.parametrize("setting", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
-def test_suite_passes_as_plain_python_and_with_checked_bounds(setting, tmp_path):
+def test_suite_passes_as_plain_python_and_with_checked_bounds(setting, checked_kernels):
     """The whole suite, on a smaller scale, holds without compilation and with every array access checked."""
     few = "4" if setting == "NUMBA_DISABLE_JIT" else "40"
-    environment = {**os.environ, setting: "1", "NUMBA_CACHE_DIR": str(tmp_path), "RANGE_INDEX_EXAMPLES": few}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        str(Path(__file__)),
-        "-W",
-        "ignore",
-    ]
-    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
-    assert ended.returncode == 0, ended.stdout[-4000:]
+    way = {setting: "1", "RANGE_INDEX_EXAMPLES": few}
+    passes_with_checked_bounds(checked_kernels, __file__, "-W", "ignore", **way)
 
 
 @pytest.mark.skipif(PLAIN_PYTHON, reason="as plain Python this would take minutes")

@@ -1,14 +1,12 @@
 """One suite over all indexes of frequent terms: the counts of the definition, whatever comes in between."""
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from checked_kernels import passes_with_checked_bounds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from range_model import query_batch
@@ -259,22 +257,7 @@ def test_candidates_spare_most_enumerations():
 
 
 @pytest.mark.skipif("TERMS_INDEX_EXAMPLES" in os.environ, reason="is itself run in another way")
-def test_kernels_stay_inside_of_their_arrays(tmp_path):
+@pytest.mark.timeout(900)  # everything is compiled anew
+def test_kernels_stay_inside_of_their_arrays(checked_kernels):
     """Kernels have no bounds checks; once, they run with them."""
-    way = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "TERMS_INDEX_EXAMPLES": "4"}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        str(Path(__file__)),
-        "-k",
-        "definition and not brute",
-    ]
-    done = subprocess.run(command, env={**os.environ, **way}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    passes_with_checked_bounds(checked_kernels, __file__, "-k", "definition and not brute", TERMS_INDEX_EXAMPLES="4")

@@ -2,13 +2,11 @@
 
 import math
 import os
-import subprocess
-import sys
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from checked_kernels import passes_with_checked_bounds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from topk_model import Drawn, PlainSubscriptions, messages_batch, topk_batch, vocabulary
@@ -378,9 +376,7 @@ def test_names_and_options_are_checked():
 
 
 @pytest.mark.skipif("TOPK_EXAMPLES" in os.environ, reason="is itself run in this way")
-def test_kernels_stay_inside_of_their_arrays(tmp_path):
+@pytest.mark.timeout(900)  # everything is compiled anew
+def test_kernels_stay_inside_of_their_arrays(checked_kernels):
     """Kernels have no bounds checks; once, they run with them."""
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "TOPK_EXAMPLES": "4"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(Path(__file__))]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    passes_with_checked_bounds(checked_kernels, __file__, TOPK_EXAMPLES="4")
