@@ -44,6 +44,8 @@ from topology.ray_runtime.frames import (
 from topology.ray_runtime.placement import place
 from topology.ray_runtime.state_writer import OwnStore
 from topology.ray_runtime.transport import TOKEN_BYTES, Endpoint, Frame, Lost
+from topology.ray_runtime.worker_loop import WorkerLoop
+from topology.task import Task
 from topology.wiring import wire
 
 TOKEN = secrets.token_bytes(TOKEN_BYTES)
@@ -402,3 +404,44 @@ def test_reports_of_several_tasks_come_back_as_they_went():
         [],
         [batch.rows()],
     ]
+
+
+class Wire:
+    """An endpoint without sockets that notes what a worker sends and when it is made to leave."""
+
+    me, max_frame_bytes = 0, 1 << 20
+
+    def __init__(self, *arriving):
+        self.arriving, self.noted = list(arriving), []
+
+    def poll(self, seconds=None):
+        """Hand over what is to arrive next; the end of the driver when there is no more to do."""
+        if self.arriving:
+            return [self.arriving.pop(0)]
+        return [] if seconds == 0 else [Lost(DRIVER, "over")]
+
+    def send(self, peer, source, target, kind, lag, epoch, body):
+        """Note the task that sends."""
+        if kind == DATA:
+            self.noted.append((source, epoch))
+        return 0
+
+    def push(self):
+        """Note that all of it leaves."""
+        self.noted.append("push")
+
+    def flush(self, seconds):
+        """Nothing waits."""
+
+
+@pytest.mark.parametrize(("epochs", "leaves"), [(1, True), (3, False)])
+def test_what_is_for_others_leaves_before_more_work_where_they_may_wait_for_it(epochs, leaves):
+    """A message to another worker leaves before the next task works if one epoch is under way, and waits if there are more."""
+    wiring = wire(line())
+    placement = place(wiring, 2)
+    spout, tagged = placement.workers[0]
+    granted = Frame(DRIVER, 0, GRANT, 0, 0, memoryview(b"".join(pack_plain([epochs, None, 0]))))
+    between = Wire(granted)
+    tasks = [Task(wiring, wiring.tasks[id_]) for id_ in placement.workers[0]]
+    WorkerLoop(wiring, tasks, placement.worker_of, between).run()
+    assert ("push" in between.noted[between.noted.index((spout, 0)) : between.noted.index((tagged, 0))]) == leaves

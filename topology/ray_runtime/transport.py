@@ -168,6 +168,12 @@ class Endpoint:
             self._push_or_lose(sender)
         return size
 
+    def push(self) -> None:
+        """Send what is held back now."""
+        for sender in self._out.values():
+            if sender.held:
+                self._push_or_lose(sender)
+
     def _push_or_lose(self, sender: Sender) -> None:
         """Send what is queued; the end of a connection is told by the next `poll`, to one place, whenever it shows."""
         try:

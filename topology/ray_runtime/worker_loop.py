@@ -76,6 +76,7 @@ class WorkerLoop:
         self._served = [here[id_] for id_ in downstream_first(wiring) if id_ in here]
         self._place = {task.spec.id: place for place, task in enumerate(self._served)}
         self._spouts = [here[spec.id] for spec in wiring.spouts if spec.id in here]
+        self._sources = {self._place[spout.spec.id] for spout in self._spouts}
         self._conducted = wiring.conducted
         self._slow = slow_faults(wiring)
         self._ready: set[int] = set()
@@ -90,6 +91,7 @@ class WorkerLoop:
         self._under_way: Sequence[Message] = ()
         self._working = len(self._served)
         self._current = self._served[0]
+        self._newest = -1
         self._stopped = self._abandoned = False
 
     def prepare(self, under_way: Sequence[Message], attempt: Attempt | None = None) -> None:
@@ -160,6 +162,8 @@ class WorkerLoop:
         place = self._place[message.target]
         task = self._served[place]
         task.accept(message)
+        if not message.lag and message.epoch > self._newest:
+            self._newest = message.epoch
         if place not in self._ready and task.ready():
             self._ready.add(place)
 
@@ -185,9 +189,19 @@ class WorkerLoop:
             self._step(task)
             if not task.ready():
                 self._ready.discard(place)
+        if self._keeping_up():
+            self._endpoint.push()
         late = self._awaited and time.perf_counter() - self._awaited_since > REPORT_SECONDS
         if late or self._awaited >= self._patience or len(self._reports) >= REPORTS_TOGETHER * len(self._served):
             self._send_reports()
+
+    def _keeping_up(self) -> bool:
+        """Tell whether no more than one epoch is at work here: then others may be waiting for what this worker has to send.
+
+        Otherwise there is work for all, and what is to be sent waits for more to go with it.
+        """
+        behind = (place in self._sources or self._served[place].next < self._newest for place in self._ready)
+        return not any(behind)
 
     def _step(self, task: Task) -> None:
         started = time.perf_counter()

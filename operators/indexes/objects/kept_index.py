@@ -133,9 +133,9 @@ class KeptIndex:
                 box = np.column_stack(region_bounds(region, shape, self._space, self._metric))
             region, shape = np.where(circle, np.uint8(REGION_RECT), region), np.where(circle[:, None], box, shape)
         words = self._log.words.find(plain(requests.kw, np.int64))
-        ranks = self._log.ranks(np.concatenate([requests.first, requests.stop]))
+        first, stop = (self._log.ranks(plain(bound, np.int64)) for bound in (requests.first, requests.stop))
         any_, kw_off = plain(requests.match_any, np.bool_), plain(requests.kw_off, np.int32)
-        return region, shape, any_, kw_off, words, ranks[: len(requests)], ranks[len(requests) :]
+        return region, shape, any_, kw_off, words, first, stop
 
     def _range(self, requests: Requests) -> tuple[Ints, Ints, int]:
         """Return ragged rows of ranks, and how many were examined."""
@@ -152,6 +152,8 @@ class KeptIndex:
 
     def _verified(self, requests: Requests, off: Ints, ranks: Ints) -> tuple[Ints, Ints]:
         """Keep what is in circles on the globe and in polygons, and has no keyword that a request excludes."""
+        if self._metric == "euclidean" and not len(requests.none) and not len(requests.ring_x):
+            return off, ranks  # the structure has decided; nearly all questions are such
         circle = (requests.region == REGION_CIRCLE) & (self._metric == "haversine")
         polygon = requests.region == REGION_POLYGON
         if not (circle.any() or polygon.any() or requests.excludes.any()):

@@ -81,14 +81,20 @@ def _chain(words: Any, off: Any, start: Any, row: Any, head: Any, before: Any, o
 
 
 @kernel
-def _ranks(seqs: Any, chunks: Any, shift: Any, oldest: Any, newest: Any, out: Any) -> None:
-    """Find the rank of the first object from each `seq` on."""
+def _ranks(seqs: Any, least: Any, last: Any, chunks: Any, shift: Any, oldest: Any, newest: Any, out: Any) -> None:
+    """Find the rank of the first object from each `seq` on, and from `least` on; `last` is the newest one's."""
+    held = newest - oldest
+    size = np.int64(1) << shift
+    begin = longs_at(chunks[0, CHUNK_SEQ], size)[0] if held > 0 else np.int64(0)
     for i in range(seqs.shape[0]):
-        low, high = np.int64(0), newest - oldest
+        seq = max(seqs[i], least)
+        low, high = np.int64(0), held
+        if last - begin == held - 1:  # there are no gaps
+            low = high = min(max(seq - begin, np.int64(0)), held)
         while low < high:
             middle = (low + high) // 2
             chunk = middle >> shift
-            if longs_at(chunks[chunk, CHUNK_SEQ], np.int64(1) << shift)[middle - (chunk << shift)] < seqs[i]:
+            if longs_at(chunks[chunk, CHUNK_SEQ], size)[middle - (chunk << shift)] < seq:
                 low = middle + 1
             else:
                 high = middle
@@ -248,7 +254,7 @@ class ObjectLog:
     def ranks(self, seqs: Ints) -> Ints:
         """Return the rank of the first object from each `seq` on, of those that are not dropped."""
         out = np.empty(len(seqs), np.int64)
-        _ranks(np.maximum(seqs, self.first), self.table, self.shift, self.oldest, self.newest, out)
+        _ranks(seqs, self.first, self.last, self.table, self.shift, self.oldest, self.newest, out)
         return out
 
     def seqs(self, ranks: Ints) -> Ints:
