@@ -27,6 +27,7 @@ from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.input_files import with_keywords, with_vocabulary
 from topology.kept_objects import kept_ms_of
+from topology.metric import with_metric
 from topology.validation import make_operator
 from topology.wiring import answers_of
 
@@ -71,7 +72,7 @@ def rules_of(declared: Topology, time: TimeOf) -> Rules:
     queries = make_operator(source_of(with_keywords(declared), "follows"), declared)
     return Rules(
         space=settings.space,
-        metric=settings.metric,
+        metric=settings.measure,
         dynamic=objects.dynamic,
         answers=answers_of(declared),
         kept_ms=kept_ms_of(declared),
@@ -93,7 +94,7 @@ class Service:
 
     def __init__(self, declared: Topology, folder: Path, settings: ServiceSettings | None = None) -> None:
         self.settings = settings or ServiceSettings()
-        self.declared = with_vocabulary(declared)
+        self.declared = with_metric(with_vocabulary(declared))
         self.folder = StateFolder(folder)
         self.folder.prepare(self.declared)
         self.live = self.folder.live(self.declared)

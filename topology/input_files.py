@@ -17,6 +17,7 @@ from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of, with_options
 from topology.declaration import Topology
 from topology.kept_objects import kept_ms_of
+from topology.metric import with_metric
 from topology.object_vocabulary import vocabulary_beside
 from topology.validation import make_operator
 from topology.wiring import answers_of
@@ -109,7 +110,7 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
     settings = topology.settings
     limits = settings.limits.reading()
     encoder = encoder or Encoder(vocabulary_of(topology), remember=limits.words)
-    topology = with_keywords(topology)
+    topology = with_keywords(with_metric(topology))
     objects = make_operator(source_of(topology, "leads"), topology)
     queries = make_operator(source_of(topology, "follows"), topology)
     chunks = read_objects(
@@ -126,7 +127,7 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
         return read_queries(
             queries.files(),
             space=settings.space,
-            metric=settings.metric,
+            metric=topology.settings.measure,
             encoder=Encoder(encoder.vocabulary, remember=limits.words),
             open_queries=OpenQueries(limits.live_queries),
             answers=answers_of(topology) or None,

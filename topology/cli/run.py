@@ -27,6 +27,7 @@ from topology.declaration import Topology
 from topology.hotspots import hotspots_of
 from topology.included import lookup_in
 from topology.input_files import odd_times
+from topology.metric import odd_distances, with_metric
 from topology.piped_input import piped_input
 from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
@@ -161,8 +162,9 @@ def _write_bytes(data: bytes) -> None:
 def _begin(topology: Topology) -> None:
     settings = topology.settings
     log.info("run_started", topology=settings.name, runtime=settings.runtime, tasks=len(wire(topology).tasks))
-    if (odd := odd_times(topology)) is not None:
-        log.warning(odd)
+    for odd in (odd_times(topology), odd_distances(topology)):
+        if odd is not None:
+            log.warning(odd)
 
 
 def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, console: Console, quiet: bool) -> None:
@@ -258,6 +260,8 @@ def run(
 def validate(topology: TopologyFile, overrides: Overrides = None) -> None:
     """Check a declaration without starting anything."""
     checked = load_topology(topology, list(overrides or ()))
+    with naming_file(topology):
+        validate_topology(with_metric(checked))
     wiring = wire(checked)
     typer.echo(
         f"{topology}: valid; {len(checked.components)} components, {len(wiring.tasks)} tasks, {len(wiring.edges)} streams"
