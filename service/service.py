@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from operators.spouts.journal import unpack_entry
 from service.bodies import BodyLimits
 from service.engine_process import EngineProcess
@@ -19,6 +17,7 @@ from service.journal_writer import BusyError, JournalWriter, WriterSettings
 from service.problems import ProblemError
 from service.state_folder import StateFolder
 from service.task_figures import FIGURES
+from streams.event_log import EventLog
 from streams.files.object_form import ObjectForm
 from streams.files.prepared import shared_vocabulary
 from streams.segment_log import LogReader, LogWriter, first_position, trim
@@ -33,7 +32,7 @@ from topology.wiring import answers_of
 
 __all__ = ["Service", "ServiceSettings", "rules_of"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 
 @dataclass(frozen=True, slots=True)

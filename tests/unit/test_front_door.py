@@ -9,9 +9,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import structlog
 
 import waterspout
 from streams.errors import RunError
+from streams.event_log import EventLog
 from streams.files.query_records import QueryRecord, QueryRules, read_query
 from streams.geometry import Rect
 from streams.tokens import tokenise
@@ -123,6 +125,28 @@ def test_results_beyond_the_limit_are_refused():
     """What is kept in memory has a limit, and the error says what to do."""
     with pytest.raises(RunError, match="give on_result a function"):
         waterspout.run(alerts(), objects=OBJECTS, queries=QUERIES, settings=["topology.limits.collected=2"])
+
+
+@pytest.fixture
+def unconfigured():
+    """Structlog as a program finds it that says nothing of it."""
+    before = structlog.get_config() if structlog.is_configured() else None
+    structlog.reset_defaults()
+    yield
+    if before is not None:
+        structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("unconfigured")
+def test_programs_see_results_and_warnings_and_nothing_else(tmp_path, capsys):
+    """Of what only helps to find a fault nothing is printed; a warning goes to standard error."""
+    settings = [f"topology.checkpoint.directory={tmp_path / 'saved'}", "topology.checkpoint.epochs=1"]
+    waterspout.run(alerts(), objects=OBJECTS, queries=QUERIES, settings=settings)
+    assert list((tmp_path / "saved").iterdir())
+    assert capsys.readouterr() == ("", "")
+    EventLog().warning("server_lost", server="here")
+    out, err = capsys.readouterr()
+    assert (out, "server_lost" in err) == ("", True)
 
 
 def test_a_topology_takes_settings_as_a_file_does():

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import structlog
 import typer
 from rich.console import Console
 
 from streams.comparison import explain
 from streams.errors import DeclarationError, InputError
+from streams.event_log import EventLog
 from streams.files.file_blocks import Format
 from streams.files.included_columns import include_in_file
 from streams.files.input_paths import path_problem
@@ -38,7 +38,7 @@ from topology.wiring import wire
 
 __all__ = ["run", "validate", "verify"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: The exit code of a run that was stopped, as shells have it for Ctrl-C.
 INTERRUPTED = 130
