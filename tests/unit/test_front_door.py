@@ -13,7 +13,6 @@ import structlog
 
 import waterspout
 from streams.errors import RunError
-from streams.event_log import EventLog
 from streams.files.query_records import QueryRecord, QueryRules, read_query
 from streams.geometry import Rect
 from streams.tokens import tokenise
@@ -139,14 +138,18 @@ def unconfigured():
 
 @pytest.mark.usefixtures("unconfigured")
 def test_programs_see_results_and_warnings_and_nothing_else(tmp_path, capsys):
-    """Of what only helps to find a fault nothing is printed; a warning goes to standard error."""
+    """Of what only helps to find a fault nothing is printed; warnings go to standard error, also of odd input."""
     settings = [f"topology.checkpoint.directory={tmp_path / 'saved'}", "topology.checkpoint.epochs=1"]
-    waterspout.run(alerts(), objects=OBJECTS, queries=QUERIES, settings=settings)
+    late = [{**one, "ts": 1_600_000_000_000 + one["ts"]} for one in OBJECTS]
+    waterspout.run(alerts(), objects=late, queries=QUERIES, settings=settings)
     assert list((tmp_path / "saved").iterdir())
     assert capsys.readouterr() == ("", "")
-    EventLog().warning("server_lost", server="here")
+    seconds = [{"id": one["id"], "ts": 1_600_000_000, "lon": one["x"], "lat": one["y"]} for one in OBJECTS]
+    waterspout.run(alerts(), objects=seconds, queries=QUERIES)
     out, err = capsys.readouterr()
-    assert (out, "server_lost" in err) == ("", True)
+    assert out == ""
+    assert "the first object is of 1970-01-19; if that is not right, try --set spout.objects.time_unit=s" in err
+    assert "no metric is declared, so distances and radii are Euclidean, in degrees" in err
 
 
 def test_a_topology_takes_settings_as_a_file_does():

@@ -26,8 +26,8 @@ from topology.cli.summary_table import print_summary, print_warnings
 from topology.declaration import Topology
 from topology.hotspots import hotspots_of
 from topology.included import lookup_in
-from topology.input_files import odd_times
-from topology.metric import odd_distances, with_metric
+from topology.input_files import odd_input
+from topology.metric import with_metric
 from topology.piped_input import piped_input
 from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
@@ -162,9 +162,8 @@ def _write_bytes(data: bytes) -> None:
 def _begin(topology: Topology) -> None:
     settings = topology.settings
     log.info("run_started", topology=settings.name, runtime=settings.runtime, tasks=len(wire(topology).tasks))
-    for odd in (odd_times(topology), odd_distances(topology)):
-        if odd is not None:
-            log.warning(odd)
+    for odd in odd_input(topology):
+        log.warning(odd)
 
 
 def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, console: Console, quiet: bool) -> None:
