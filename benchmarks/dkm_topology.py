@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dkm_stream import FEEDBACK, SPACE, DkmSpout, DkmStream, initial_objects, subscriptions
-from benchmarks.tornado_topology import CONF, over_spout
+from benchmarks.tornado_topology import CONF, PLANE, over_spout
 from partitioners.builders.registry import build_plan
 from partitioners.costs.statistics import Statistics
 from partitioners.plans.plan import Plan, save
@@ -72,6 +72,7 @@ def planned_topology(
             "name": "dkm",
             "plan": plan,
             "space": list(SPACE.as_tuple()),
+            "metric": PLANE,
             "epoch": {"feedback": FEEDBACK},
             **settings,
         },

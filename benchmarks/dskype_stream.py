@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.skype_stream import SPACE, K, skype_messages, skype_subscriptions, skype_vocabulary
-from benchmarks.tornado_topology import CONF, over_spout
+from benchmarks.tornado_topology import CONF, PLANE, over_spout
 from operators import Emitter, Epoch, Inputs, Spout, TaskContext
 from partitioners.builders.registry import build_plan
 from partitioners.costs.statistics import Statistics
@@ -153,6 +153,7 @@ def dskype_topology(
         "plan": path,
         "vocabulary": save_words(stream, folder),
         "space": list(SPACE.as_tuple()),
+        "metric": PLANE,
         "window": {"objects": stream.window},
         "epoch": {"feedback": 2},
     }

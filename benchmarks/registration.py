@@ -5,7 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.tornado_topology import CONF, Setup
+from benchmarks.tornado_topology import CONF, PLANE, Setup
 from streams.batches import QueryBatch
 from streams.errors import RunError
 from streams.geometry import Rect
@@ -41,7 +41,7 @@ def _timed(folder: Path, path: Path, space: Rect, setup: Setup, count: int) -> t
         "router": {"parallelism": setup.routers},
         "evaluator": {"parallelism": setup.evaluators, "index": setup.index},
     }
-    tables = {"topology": {"space": list(space.as_tuple())}, "spout": spouts, "bolt": bolts}
+    tables = {"topology": {"space": list(space.as_tuple()), "metric": PLANE}, "spout": spouts, "bolt": bolts}
     topology = extended_topology(CONF / "tornado-static.toml", tables)
     start = time.process_time(), time.monotonic()
     summary = run_topology(topology, runtime="local").summary

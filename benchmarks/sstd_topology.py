@@ -18,7 +18,7 @@ from benchmarks.sstd_stream import (
     sstd_objects,
     standing_questions,
 )
-from benchmarks.tornado_topology import CONF, SPACE, over_spout
+from benchmarks.tornado_topology import CONF, PLANE, SPACE, over_spout
 from partitioners.builders.registry import build_plan
 from partitioners.costs.statistics import Statistics
 from partitioners.plans.plan import Plan, save
@@ -67,7 +67,13 @@ def sstd_topology(
     path = folder / "plan"
     save(plan, path)
     tables: dict[str, Any] = {
-        "topology": {"name": "sstd", "plan": path, "space": list(SPACE.as_tuple()), "epoch": {"feedback": 2}},
+        "topology": {
+            "name": "sstd",
+            "plan": path,
+            "space": list(SPACE.as_tuple()),
+            "metric": PLANE,
+            "epoch": {"feedback": 2},
+        },
         "bolt": {"evaluator": {"parallelism": plan.workers, "keep_ms": 0 if stream.asked else WINDOW * TICK}},
     }
     if policy is not None:

@@ -16,10 +16,12 @@ from topology.amendments import without_streams
 from topology.conversion import to_plain
 from topology.references import reference_of
 
-__all__ = ["CONF", "SPACE", "Setup", "over_spout", "plan_from_start", "tornado_topology"]
+__all__ = ["CONF", "PLANE", "SPACE", "Setup", "over_spout", "plan_from_start", "tornado_topology"]
 
 CONF = Path(__file__).parents[1] / "conf"
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
+#: The papers measure in a plane, and so do their benchmarks, also over files with longitudes and latitudes.
+PLANE = "euclidean"
 #: Objects and queries that a plan is made from, as where a topology makes its own from the start of its input.
 SAMPLE = 50_000
 
@@ -66,7 +68,7 @@ def tornado_topology(
         bolts["balancer"] = {"policy": setup.policy}
     shipped = CONF / ("tornado.toml" if setup.textual_summary or balanced else "tornado-static.toml")
     declared = {"name": "tornado", "plan": path, "space": list(space.as_tuple()), "epoch": {"feedback": 2}}
-    tables = {"topology": declared, "bolt": bolts}
+    tables = {"topology": {**declared, "metric": PLANE}, "bolt": bolts}
     without = ["topology.epoch", "topology.partitioner"]
     unread = [
         *([] if setup.textual_summary else ["keywords"]),

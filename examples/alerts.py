@@ -15,7 +15,7 @@ from topology import Topology, TopologyBuilder, run
 
 DATA = Path(__file__).parent / "data"
 SUBSCRIPTIONS = [
-    {"id": "anchorage", "region": {"circle": [-149.9, 61.2, 3.0]}, "keywords": ["alaska"]},
+    {"id": "anchorage", "region": {"circle": [-149.9, 61.2, 300_000]}, "keywords": ["alaska"]},
     {"id": "geysers", "region": {"rect": [-123.0, 38.5, -122.5, 39.0]}, "keywords": ["geysers", "ca"]},
     {"id": "strong", "region": {"rect": [-180, -90, 180, 90]}, "keywords": ["strong", "major"], "match": "any"},
 ]
@@ -23,7 +23,12 @@ SUBSCRIPTIONS = [
 
 def alerts_topology(queries: Path) -> Topology:
     """Declare the topology: files in, one router, two evaluators, results handed back to this program."""
-    builder = TopologyBuilder("alerts", space=[-180, -90, 180, 90], epoch={"objects": 200})
+    builder = TopologyBuilder(
+        "alerts",
+        space=[-180, -90, 180, 90],
+        metric="haversine",
+        epoch={"objects": 200},  # radii are metres
+    )
     builder.spout("objects", "object-file", path=DATA / "earthquakes_week.csv.gz")
     builder.spout("queries", "query-file", path=queries)
     builder.bolt("router", "broadcast-router").shuffle("objects", "objects").shuffle("queries", "queries")

@@ -50,6 +50,7 @@ def feed_topology(queries: Path) -> Topology:
     builder = TopologyBuilder(
         "feed",
         space=[-180, -90, 180, 90],
+        metric="haversine",
         epoch={"objects": 50},
         window={"objects": WINDOW},
         partitioner={"kind": "hash"},

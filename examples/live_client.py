@@ -14,7 +14,7 @@ def main(url: str = "http://127.0.0.1:8765") -> None:
         client.register("harbour", type="range", region={"rect": [9.8, 53.4, 10.1, 53.6]}, keywords=["container"])
         results = client.results("harbour", cursor=client.position())
 
-        ships = [{"id": f"ship-{n}", "x": 9.9 + n / 100, "y": 53.5, "text": "container ship"} for n in range(5)]
+        ships = [{"id": f"ship-{n}", "lon": 9.9 + n / 100, "lat": 53.5, "text": "container ship"} for n in range(5)]
         published = client.publish(ships)
         print(f"published {published.accepted}, rejected {len(published.rejected)}")
 

@@ -21,6 +21,7 @@ from streams.tokens import tokenise
 
 DATA = Path(__file__).parent / "data"
 HOUR_MS = 3_600_000
+DEGREE_KM = 111.195  # a degree of latitude
 
 
 def records(name: str) -> list[dict[str, str]]:
@@ -40,7 +41,7 @@ def subscription(number: int, record: dict[str, str], start: int, rng: random.Ra
     words = sorted(word for word in tokenise(record["text"]) if word.isalpha())
     x, y = float(record["lon"]), float(record["lat"])
     size = round(rng.uniform(0.5, 4.0), 2)
-    circle = {"circle": [round(x, 3), round(y, 3), size]}
+    circle = {"circle": [round(x, 3), round(y, 3), 1_000 * round(size * DEGREE_KM)]}  # metres
     rect = {"rect": [round(x - size, 3), round(y - size / 2, 3), round(x + size, 3), round(y + size / 2, 3)]}
     line: dict[str, Any] = {
         "op": "register",

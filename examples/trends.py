@@ -24,6 +24,7 @@ from topology import Topology, extended_topology, run
 
 HERE = Path(__file__).parent
 HOUR_MS = 3_600_000
+RADIUS_M = 50_000
 DAY = datetime(2001, 6, 28, tzinfo=UTC)
 AIRPORTS = {"Chicago": [-87.9, 41.98], "Dallas": [-97.04, 32.9], "New York": [-73.9, 40.7]}
 
@@ -34,7 +35,7 @@ Answers = dict[str, list[tuple[int, list[Item]]]]
 def trending(place: str, at: list[float]) -> dict[str, Any]:
     """Ask for the words of late departures, every three hours of the day."""
     return {
-        "id": place, "ts": milliseconds(DAY), "type": "terms", "region": {"circle": [*at, 0.5]}, "keywords": ["late"],
+        "id": place, "ts": milliseconds(DAY), "type": "terms", "region": {"circle": [*at, RADIUS_M]}, "keywords": ["late"],
         "k": 24, "window": 3 * HOUR_MS, "slide": 3 * HOUR_MS, "ttl": 24 * HOUR_MS + 1,
     }  # fmt: skip
 
@@ -52,7 +53,7 @@ def milliseconds(when: datetime) -> int:
 EVENING, QUAKE = DAY.replace(hour=21), datetime(2018, 2, 6, 16, 50, tzinfo=UTC)
 QUESTIONS = [
     *(trending(place, at) for place, at in AIRPORTS.items()),
-    lately("What has left Dallas late?", EVENING, type="range", region={"circle": [-97.04, 32.9, 0.5]}, keywords=["late"]),
+    lately("What has left Dallas late?", EVENING, type="range", region={"circle": [-97.04, 32.9, RADIUS_M]}, keywords=["late"]),
     lately("What happened around Taiwan?", QUAKE, type="range", region={"rect": [120, 21.5, 122.5, 25.5]}),
     lately("What nearest to Boston has left late?", EVENING, type="knn", at=[-71.0, 42.36], k=3, keywords=["late"]),
 ]  # fmt: skip
@@ -65,7 +66,7 @@ def trends_topology(questions: Path) -> Topology:
 
 
 def main(runtime: str = "local") -> Answers:
-    """Run it and return the answers to each question, in the order of time; items have counts, or distances."""
+    """Run it and return the answers to each question, in the order of time; items have counts, or distances in metres."""
     with tempfile.TemporaryDirectory() as folder:
         questions = Path(folder) / "questions.jsonl"
         lines = [json.dumps({"op": "register", **asked}) for asked in sorted(QUESTIONS, key=lambda one: one["ts"])]
@@ -125,9 +126,9 @@ def show(answers: Answers, console: Console) -> None:
         ((ts, items),) = answers[asked["id"]]
         console.print(f"\n[bold]{asked['id']}[/] Asked at {datetime.fromtimestamp(ts / 1000, UTC):%H:%M on %d %B %Y}:")
         near = asked["type"] == "knn"
-        for item, degrees in items if near else sorted(items, key=lambda one: known[str(one[0])]):
+        for item, metres in items if near else sorted(items, key=lambda one: known[str(one[0])]):
             time, text = known[str(item)]
-            far = f"[cyan]{degrees:5.2f}°[/]  " if near else ""
+            far = f"[cyan]{metres / 1000:4,.0f} km[/]  " if near else ""
             console.print(f"  {time}  {far}{text}", highlight=False, soft_wrap=True)
 
 

@@ -125,7 +125,9 @@ def _prepare(
     progress("cleaning and tokenising", 0.1)
     files = find_inputs(spark, [str(name) for name in inputs])
     sources = {file.uri: number for number, file in enumerate(files)}
+    geographic = False
     for number, raw in enumerate(raw_records(spark, files, chosen.names)):
+        geographic |= raw.columns.geographic
         _write_clean(spark, raw, chosen, sources, work / "clean" / f"table={number}")
     clean = spark.read.schema(CLEAN_DDL).parquet(str(work / "clean"))
 
@@ -169,6 +171,7 @@ def _prepare(
         synthetic_rate=steady,
         rejects=dict(sorted(kinds.items())),
         files=tuple(ObjectFile(f"{OBJECTS}/{name}", rows) for name, rows in written),
+        geographic=geographic,
     )
     save_manifest(folder, manifest)
     return manifest

@@ -18,6 +18,7 @@ from streams.errors import DeclarationError, InputError
 from topology.amendments import source_of, with_columns, with_source
 from topology.declaration import Topology
 from topology.input_files import read_input
+from topology.metric import with_metric
 from topology.planning import plan_of
 from topology.toml import load_topology
 from topology.validation import make_operator
@@ -111,15 +112,15 @@ def plot_alerts(alerts: Alerts, topology: Topology, out: Path, on_map: bool | No
             zip(map(str, batch.ids.to_list()), zip(batch.x.tolist(), batch.y.tolist(), strict=True), strict=True)
         )
     asked = {str(line["id"]): line for line in _registrations(topology)}
-    settings = topology.settings
-    draw_alerts(alerts, places, asked, settings.space, out, on_map=_on_map(topology, on_map), metric=settings.metric)
+    settings = with_metric(topology).settings
+    draw_alerts(alerts, places, asked, settings.space, out, on_map=_on_map(topology, on_map), metric=settings.measure)
 
 
 def _on_map(topology: Topology, said: bool | None) -> bool:
     if said is not None:
         return said
-    settings = topology.settings
-    return settings.metric == "haversine" or looks_geographic(settings.space)
+    settings = with_metric(topology).settings
+    return settings.measure == "haversine" or looks_geographic(settings.space)
 
 
 def _batches(topology: Topology) -> Iterator[ObjectBatch]:

@@ -14,13 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from partitioners.plans.plan import save as save_plan
 from service.channel import EngineChannel
 from service.state_folder import StateFolder
 from service.watchers import Watchers
 from streams.errors import DeclarationError, InputError, WaterspoutError
+from streams.event_log import EventLog
 from streams.segment_log import first_position
 from topology.cli.logs import configure_logs
 from topology.declaration import Topology
@@ -30,7 +29,7 @@ from topology.run import Progress, run
 
 __all__ = ["main", "runnable"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 
 def runnable(folder: StateFolder) -> Topology:

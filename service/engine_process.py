@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import structlog
-
 from service.channel import pack_message, read_message
+from streams.event_log import EventLog
 
 __all__ = ["EngineProcess", "EngineStatus"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: An engine that ends so often in a row, without an epoch between, cannot run.
 MOST_FAILURES = 5

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from operators.spouts.journal import unpack_entry
 from service.bodies import BodyLimits
 from service.engine_process import EngineProcess
@@ -19,6 +17,7 @@ from service.journal_writer import BusyError, JournalWriter, WriterSettings
 from service.problems import ProblemError
 from service.state_folder import StateFolder
 from service.task_figures import FIGURES
+from streams.event_log import EventLog
 from streams.files.object_form import ObjectForm
 from streams.files.prepared import shared_vocabulary
 from streams.segment_log import LogReader, LogWriter, first_position, trim
@@ -27,12 +26,13 @@ from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.input_files import with_keywords, with_vocabulary
 from topology.kept_objects import kept_ms_of
+from topology.metric import with_metric
 from topology.validation import make_operator
 from topology.wiring import answers_of
 
 __all__ = ["Service", "ServiceSettings", "rules_of"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def rules_of(declared: Topology, time: TimeOf) -> Rules:
     queries = make_operator(source_of(with_keywords(declared), "follows"), declared)
     return Rules(
         space=settings.space,
-        metric=settings.metric,
+        metric=settings.measure,
         dynamic=objects.dynamic,
         answers=answers_of(declared),
         kept_ms=kept_ms_of(declared),
@@ -93,7 +93,7 @@ class Service:
 
     def __init__(self, declared: Topology, folder: Path, settings: ServiceSettings | None = None) -> None:
         self.settings = settings or ServiceSettings()
-        self.declared = with_vocabulary(declared)
+        self.declared = with_metric(with_vocabulary(declared))
         self.folder = StateFolder(folder)
         self.folder.prepare(self.declared)
         self.live = self.folder.live(self.declared)

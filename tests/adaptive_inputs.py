@@ -23,7 +23,8 @@ def adaptive_topology(objects, queries, *, evaluators=4, routers=2, query_router
     """Vary the shipped Tornado: routers of queries and of objects, evaluators, a balancer."""
     tables = {
         "topology": {
-            "name": "adaptive", "epoch": {**(epoch or {"objects": 7, "queries": 6}), "feedback": feedback},
+            "name": "adaptive", "metric": "euclidean",
+            "epoch": {**(epoch or {"objects": 7, "queries": 6}), "feedback": feedback},
             "partitioner": {"side": 16, **(partitioner or {})}, **settings,
         },
         "spout": {"objects": {"path": objects}, "queries": {"path": queries}},

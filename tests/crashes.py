@@ -62,7 +62,7 @@ def saving_topology(
     spouts_of = {name: {"path": folder / f"{name}.jsonl", "parallelism": spouts} for name in ("objects", "queries")}
     shipped = "tornado.toml" if balanced else "tornado-static.toml" if kind else "quickstart.toml"
     tables = {
-        "topology": {key: value for key, value in settings.items() if value},
+        "topology": {"metric": "euclidean", **{key: value for key, value in settings.items() if value}},
         "spout": spouts_of,
         "bolt": bolts,
         "inject": list(inject),

@@ -114,10 +114,13 @@ def shipped(name, folder, seed):
         "dynamic-evaluator": "topk",
     }.get(operators["evaluator"], "range")
     kind = "knn" if name == "dynamic-nearest.toml" else kind
+    degree = (
+        1.0 if name.startswith(("dynamic", "fences")) else 111_195.0
+    )  # these are in a plane, the others on the globe
     queries = []
     for n, ts in enumerate(times):
         near = rng.choice(objects)
-        place = {"circle": [near["lon"], near["lat"], rng.choice([1.0, 10.0, 60.0])]}
+        place = {"circle": [near["lon"], near["lat"], degree * rng.choice([1.0, 10.0, 60.0])]}
         line = {"op": "register", "id": f"q{n}", "ts": objects[0]["ts"] if n % 3 else ts, "type": kind, "match": "any",
                 "keywords": near["keywords"][: rng.randrange(3)]}  # fmt: skip
         if kind == "range":

@@ -29,7 +29,12 @@ def write_knn_inputs(folder, seed, objects=60, queries=40, last_ts=25):
 def dkm_topology(objects, queries, *, evaluators=3, mergers=2, tick=2, piece=5, seed=3, epoch=None, **settings):
     """Vary the shipped DkM-SKS: subscriptions move all the time, with their lists."""
     tables = {
-        "topology": {"epoch": epoch or {"objects": 10, "queries": 100}, "space": [0.0, 0.0, 1.0, 1.0], **settings},
+        "topology": {
+            "epoch": epoch or {"objects": 10, "queries": 100},
+            "space": [0.0, 0.0, 1.0, 1.0],
+            "metric": "euclidean",
+            **settings,
+        },
         "spout": {"objects": {"path": objects}, "queries": {"path": queries}},
         "bolt": {
             "evaluator": {"parallelism": evaluators, "tick": {"epochs": tick}, "transfer_queries": piece},

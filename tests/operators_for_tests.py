@@ -81,6 +81,18 @@ class FailsAt(Bolt):
             raise ZeroDivisionError(f"cannot digest {self.number}")
 
 
+class Prints(Bolt):
+    """Prints what it takes, and that it is closed."""
+
+    outputs: ClassVar = {}
+
+    def execute(self, tup, emit):
+        print(f"number {tup['number']}")  # noqa: T201
+
+    def close(self):
+        print("[closed]", end="")  # noqa: T201
+
+
 class Counts(Bolt):
     """Counts words; emits on ticks and at the end."""
 

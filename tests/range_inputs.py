@@ -109,7 +109,7 @@ def range_topology(
 ):
     """Vary the shipped quick start."""
     tables = {
-        "topology": {"name": "range", "epoch": epoch or {"objects": 10}, **settings},
+        "topology": {"name": "range", "metric": "euclidean", "epoch": epoch or {"objects": 10}, **settings},
         "spout": {
             "objects": {"path": objects, "parallelism": spouts},
             "queries": {"path": queries, "parallelism": spouts},

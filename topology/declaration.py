@@ -177,7 +177,7 @@ class Settings:
     runtime: Literal["local", "ray"] = "local"
     address: str | None = None
     space: Rect = UNIT_SPACE
-    metric: Metric = "euclidean"
+    metric: Metric | Literal["auto"] | None = None
     seed: int = 0
     max_pending: int = 8
     plan: str | None = None
@@ -192,6 +192,13 @@ class Settings:
     def __post_init__(self) -> None:
         _at_least("max_pending", self.max_pending, 1)
         _at_least("seed", self.seed, 0)
+
+    @property
+    def measure(self) -> Metric:
+        """How distances are measured: Euclidean, unless something else is declared or was found (`topology.metric`)."""
+        if self.metric == "auto":
+            raise DeclarationError("'auto' was not settled before the run; use with_metric", ("topology", "metric"))
+        return self.metric or "euclidean"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,14 @@
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
-import structlog
-
+from streams.event_log import EventLog
 from topology.faults import Fault
 from topology.messages import Message
 from topology.wiring import Wiring
 
 __all__ = ["FaultSchedule", "slow_faults", "slow_ms"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 
 class FaultSchedule:

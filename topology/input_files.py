@@ -17,11 +17,12 @@ from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of, with_options
 from topology.declaration import Topology
 from topology.kept_objects import kept_ms_of
+from topology.metric import odd_distances, with_metric
 from topology.object_vocabulary import vocabulary_beside
 from topology.validation import make_operator
 from topology.wiring import answers_of
 
-__all__ = ["odd_times", "read_input", "vocabulary_of", "with_keywords", "with_vocabulary"]
+__all__ = ["odd_input", "read_input", "vocabulary_of", "with_keywords", "with_vocabulary"]
 
 
 #: Times that need no second look: 1990 up to 2100, in milliseconds.
@@ -60,8 +61,13 @@ def with_keywords(topology: Topology) -> Topology:
     if getattr(queries, "keywords", "given") is not None or not hasattr(objects, "form"):
         return topology
     kind = keyword_kind(objects.files(), topology.settings.space, objects.form)
-    found = kind == "text" or (kind == "ids" and are_tokens(vocabulary_of(topology).words))
-    return with_options(topology, target.name, {"tokenise": found})
+    cut = kind == "text" or (kind == "ids" and are_tokens(vocabulary_of(topology).words))
+    return with_options(topology, target.name, {"keywords": "text" if cut else "given"})
+
+
+def odd_input(topology: Topology) -> list[str]:
+    """Return what may be wrong with times and distances, each in a sentence with what to do."""
+    return [odd for odd in (odd_times(topology), odd_distances(topology)) if odd is not None]
 
 
 def odd_times(topology: Topology) -> str | None:
@@ -109,7 +115,7 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
     settings = topology.settings
     limits = settings.limits.reading()
     encoder = encoder or Encoder(vocabulary_of(topology), remember=limits.words)
-    topology = with_keywords(topology)
+    topology = with_keywords(with_metric(topology))
     objects = make_operator(source_of(topology, "leads"), topology)
     queries = make_operator(source_of(topology, "follows"), topology)
     chunks = read_objects(
@@ -126,7 +132,7 @@ def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iter
         return read_queries(
             queries.files(),
             space=settings.space,
-            metric=settings.metric,
+            metric=topology.settings.measure,
             encoder=Encoder(encoder.vocabulary, remember=limits.words),
             open_queries=OpenQueries(limits.live_queries),
             answers=answers_of(topology) or None,

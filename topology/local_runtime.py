@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-import structlog
-
 from streams.errors import RunError
+from streams.event_log import EventLog
 from topology.checkpoints.collection import Checkpoints
 from topology.conductor import Conductor
 from topology.failure import SetbackError, speaks_for_itself, task_failure
@@ -26,7 +25,7 @@ from topology.wiring import Wiring
 
 __all__ = ["LocalRuntime"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: How long an idle topology sleeps before it looks for input again, at first and at most.
 IDLE_SECONDS_FIRST, IDLE_SECONDS_MOST = 0.001, 0.2

@@ -8,6 +8,7 @@ from streams.batches import ObjectBatch, QueryBatch
 from streams.errors import DeclarationError
 from topology.declaration import Topology
 from topology.input_files import read_input, vocabulary_of
+from topology.metric import with_metric
 from topology.plan_request import EVALUATOR, is_automatic, needs_plan, plan_path
 
 __all__ = ["plan_of"]
@@ -17,6 +18,7 @@ def plan_of(topology: Topology) -> Plan | None:
     """Return the plan that the routers follow, or None where no operator needs one."""
     if not needs_plan(topology):
         return None
+    topology = with_metric(topology)
     import partitioners.builders.registry  # noqa: F401  # makes all classes of plans known; with their kernels, so not earlier
     from partitioners.plans.plan import load
 
@@ -50,7 +52,7 @@ def _built(topology: Topology, workers: int) -> Plan:
         ObjectBatch.concat([ObjectBatch.empty(), *_first(objects, asked.sample)]),
         QueryBatch.concat([QueryBatch.empty(), *_first(queries, asked.sample)]),
         topology.settings.space,
-        metric=topology.settings.metric,
+        metric=topology.settings.measure,
         side=asked.side,
         vocabulary=vocabulary_of(topology),
     )

@@ -23,6 +23,7 @@ from topology.input_files import with_keywords, with_vocabulary
 from topology.kernel_clock import kernel_clock
 from topology.local_runtime import LocalRuntime
 from topology.messages import Report
+from topology.metric import with_metric
 from topology.piped_input import piped_input
 from topology.planning import plan_of
 from topology.summary import Tally
@@ -97,7 +98,7 @@ def run(
         topology = _on(topology, runtime)
     validate(topology)
     with piped_input(topology) as topology, kernel_clock(on_compile) as clock:
-        topology = with_keywords(with_vocabulary(topology))
+        topology = _settled(topology)
         on_ray = topology.settings.runtime == "ray"
         whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves
         resumption = resumption_of(topology, open_store(str(resume)), whole) if resume is not None else None
@@ -175,6 +176,14 @@ def run(
         del resumption  # what tasks take over need not be kept twice for as long as they run
         _run_saving(made, checkpoints)
         return Outcome(record.tally.summary(), record.collected)
+
+
+def _settled(topology: Topology) -> Topology:
+    """Return a topology with what its input tells: the vocabulary, the metric, and what keywords of queries are."""
+    measured = with_metric(topology)
+    if measured.settings.metric != topology.settings.metric:
+        validate(measured)  # an operator may not be able to
+    return with_keywords(with_vocabulary(measured))
 
 
 def _ray_runtime() -> Any:

@@ -82,7 +82,7 @@ class Task:
             index=self.spec.index,
             parallelism=len(wiring.tasks_of(self.spec.component)),
             space=settings.space,
-            metric=settings.metric,
+            metric=settings.measure,
             seed=settings.seed,
             epoch_objects=settings.epoch.objects,
             epoch_queries=settings.epoch.queries,

@@ -30,6 +30,7 @@ from topology.disturbances import Disturbance, with_disturbances
 from topology.given import Given, Source, declared, with_sources
 from topology.input_files import read_input
 from topology.load_history import LoadHistory, Place
+from topology.metric import with_metric
 from topology.run import run
 from topology.validation import make_operator, validate
 from topology.verification import judged_lines, listening, oracle_of, verify_lines
@@ -63,6 +64,7 @@ def run_for_test(
     wanted = declared(topology, settings, check=objects is None and queries is None)
     folder = tempfile.TemporaryDirectory(prefix="waterspout-")
     wanted = with_disturbances(with_sources(wanted, Path(folder.name), objects, queries), inject)
+    wanted = with_metric(wanted)
     validate(wanted)
     outcome = run(listening(wanted), runtime=runtime, scheduler_seed=seed, delays=delays)
     return Trial(wanted, outcome.summary, outcome.collected, folder)

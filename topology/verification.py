@@ -15,6 +15,7 @@ from streams.vocabulary import Encoder
 from topology.amendments import result_sink, source_of, with_listener
 from topology.declaration import Topology
 from topology.input_files import read_input, vocabulary_of
+from topology.metric import with_metric
 from topology.run import Outcome, run
 from topology.validation import make_operator
 
@@ -26,6 +27,7 @@ MAX_RESULTS = 500_000_000
 
 def verified_run(topology: Topology, **options: Any) -> tuple[Outcome, Comparison]:
     """Run a topology and compare its results with the oracle's; `options` are those of `run`."""
+    topology = with_metric(topology)
     oracle = oracle_of(topology)
     outcome = run(listening(topology), **options)
     return outcome, compare(oracle, judged_lines(outcome.collected))
@@ -59,6 +61,7 @@ def judged_lines(batches: Iterable[Batch]) -> Iterator[dict[str, Any]]:
 
 def oracle_of(topology: Topology) -> Oracle:
     """Read all input of a topology, as its spouts do, and return the oracle for it."""
+    topology = with_metric(topology)
     settings = topology.settings
     spout = make_operator(source_of(topology, "leads"), topology)
     encoder = Encoder(vocabulary_of(topology), track_words=True)
@@ -68,7 +71,7 @@ def oracle_of(topology: Topology) -> Oracle:
         all_objects if spout.limit is None else all_objects.slice(0, spout.limit),
         whole_queries(queries),
         space=settings.space,
-        metric=settings.metric,
+        metric=settings.measure,
         vocabulary=encoder.vocabulary,
         words=dict(encoder.new_words()),
         window=settings.window,

@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from streams.errors import DeclarationError, RunError
+from streams.event_log import EventLog
 from streams.files.included_columns import objects_in, with_columns
 from topology.amendments import with_results
 from topology.disturbances import Disturbance, with_disturbances
 from topology.given import Given, Source, declared, with_sources
 from topology.included import lookup_in
+from topology.input_files import odd_input
 from topology.run import Progress
 from topology.run import run as run_topology
 from topology.validation import validate
@@ -22,6 +24,8 @@ from topology.validation import validate
 __all__ = ["Run", "run"]
 
 Line = dict[str, Any]
+
+log = EventLog()
 
 #: What a row of `Run.rows` has; a result has those that its query type knows.
 _COLUMNS = pa.schema(
@@ -167,6 +171,8 @@ def run(
                 "include looks columns up when the run has ended; take Run.lines instead of on_result"
             )
         lookup = lookup_in(wanted, list(include)) if include else None
+        for odd in odd_input(wanted):
+            log.warning(odd)
         outcome = run_topology(
             wanted,
             runtime=runtime,

@@ -6,14 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import structlog
-
 from operators.connectors.messages import ConnectionLostError, Position, Received, Source, backing_off
 from streams.errors import RunError, WaterspoutError
+from streams.event_log import EventLog
 
 __all__ = ["Reader"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: So long the thread waits for messages before it looks whether something else is to be done.
 POLL_SECONDS = 0.1

@@ -10,18 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import structlog
-
 from operators.connectors.alerts import AlertMaker, Republished
 from operators.connectors.messages import Alert, ConnectionLostError, Publisher, TrimmedError, backing_off
 from operators.operator import Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.sinks.sink import NAMES_STREAM, NamingSink, in_time_order, results_in
 from streams.errors import DeclarationError
+from streams.event_log import EventLog
 
 __all__ = ["StreamSink"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 
 @dataclass(kw_only=True)

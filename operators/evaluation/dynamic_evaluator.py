@@ -62,7 +62,7 @@ class DynamicEvaluator(Evaluator):
         """Yield what keeps it from answering."""
         yield from super().check(settings, component)
         for option in ("index", "refill"):
-            if settings.metric != "euclidean" and getattr(self, option) in PLANE_ONLY:
+            if settings.metric == "haversine" and getattr(self, option) in PLANE_ONLY:
                 others = ", ".join(name for name in (FINDERS, REFILLERS)[option == "refill"] if name not in PLANE_ONLY)
                 yield (
                     option,

@@ -216,9 +216,8 @@ class QueryFileSpout(FileSpout):
         path: a file, a folder, a pattern, or a list of these; ``-`` is standard input.
         encoding: what the files are in, where it is not UTF-8.
         keywords: ``text`` cuts keywords into words as texts are, ``given`` takes them whole; by default as the objects have
-            them.
+            them, which is looked up before a run.
         piped: where the file is a copy of a pipe, the pipe's name; whoever copies it sets this.
-        tokenise: what was found of the objects, where `keywords` is not declared; whoever looks at them sets this.
     """
 
     outputs: ClassVar = {
@@ -227,7 +226,6 @@ class QueryFileSpout(FileSpout):
         "names": NAME_FIELDS,
         "clock": CLOCK_FIELDS,
     }
-    adjustable: ClassVar = frozenset({"tokenise"})  # it was found in the input
     pace: ClassVar = "follows"
     reads_what: ClassVar = "queries"
 
@@ -235,11 +233,10 @@ class QueryFileSpout(FileSpout):
     encoding: str = "utf-8"
     keywords: Literal["text", "given"] | None = None
     piped: str | None = None
-    tokenise: bool = False
 
     def __post_init__(self) -> None:
         self.form = ByteForm(self.encoding)
-        self.cuts_keywords = self.tokenise if self.keywords is None else self.keywords == "text"
+        self.cuts_keywords = self.keywords == "text"
 
     def open(self, context: TaskContext) -> None:
         """Open the files."""

@@ -5,15 +5,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import structlog
-
 from service.view.observer import Observer
 from streams.errors import DeclarationError
+from streams.event_log import EventLog
 from topology.wiring import Wiring
 
 __all__ = ["FRAME", "KILL", "NOTE", "EngineWatcher"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: Kinds of messages: a frame, to the service; a task to kill, and something to show on the time line, to the engine.
 FRAME, KILL, NOTE = "view-frame", "view-kill", "view-note"

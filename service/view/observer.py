@@ -294,7 +294,7 @@ def _start_frame(wiring: Wiring) -> bytes:
             "name": settings.name,
             "runtime": settings.runtime,
             "space": list(space.as_tuple()),
-            "geographic": settings.metric == "haversine" or looks_geographic(space),
+            "geographic": settings.measure == "haversine" or looks_geographic(space),
             "evaluators": [task.name for task in wiring.tasks if task.component == EVALUATOR],
             "tasks": [task.name for task in wiring.tasks],
             "checkpoints": settings.checkpoint is not None,

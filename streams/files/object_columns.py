@@ -39,7 +39,10 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObjectColumns:
-    """Objects of a block; the values of a row with an objection mean nothing, and a deletion without a place is at NaN."""
+    """Objects of a block; the values of a row with an objection mean nothing, and a deletion without a place is at NaN.
+
+    `geographic` tells whether any of them names its place lon, lat.
+    """
 
     ids: Ids
     ts: Ints
@@ -48,6 +51,7 @@ class ObjectColumns:
     op: NDArray[np.uint8]
     keywords: KeywordColumns
     objections: Objections
+    geographic: bool = False
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -65,6 +69,7 @@ class ObjectColumns:
             np.concatenate([part.op for part in parts]),
             KeywordColumns.concat([part.keywords for part in parts]),
             Objections.concat([part.objections for part in parts]),
+            any(part.geographic for part in parts),
         )
 
 
@@ -87,7 +92,8 @@ def settle(
     objections.note(op.bad, lambda row: _unknown_operation(op.found(row)))
     keywords.note_objections(objections, limits.keywords)
     _check_length(ids.values, limits.id_bytes, objections)
-    return ObjectColumns(ids.values, ts.values, at.x.values, at.y.values, op.values, keywords, objections)
+    geographic = bool((at.geographic & ~at.x.missing & ~objections.bad).any())
+    return ObjectColumns(ids.values, ts.values, at.x.values, at.y.values, op.values, keywords, objections, geographic)
 
 
 def _check_length(ids: Ids, most: int, objections: Objections) -> None:

@@ -26,7 +26,7 @@ from streams.files.object_parquet import parquet_objects
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["NOT_DYNAMIC", "SHARE_RUN", "ObjectChunk", "chunk_of", "keyword_kind", "read_objects"]
+__all__ = ["NOT_DYNAMIC", "SHARE_RUN", "ObjectChunk", "chunk_of", "has_longitudes", "keyword_kind", "read_objects"]
 
 #: Readers that share an input take turns of this many records.
 SHARE_RUN = 512
@@ -128,6 +128,17 @@ def keyword_kind(paths: Sequence[str | os.PathLike[str]], space: Rect, form: Obj
                 return None  # nothing has come yet
             if (found := stretch.columns.keywords.kind) is not None:
                 return found
+    return None
+
+
+def has_longitudes(paths: Sequence[str | os.PathLike[str]], space: Rect, form: ObjectForm) -> bool | None:
+    """Tell whether the first objects of some files name their places lon, lat; None where no object can tell."""
+    for path in as_paths(paths):
+        for stretch in _stretches(path, _FIRST_ROWS, 0, space, DEFAULT_LIMITS, form):
+            if stretch.columns is None:
+                return None  # nothing has come yet
+            if not stretch.columns.objections.bad.all():
+                return stretch.columns.geographic
     return None
 
 

@@ -75,6 +75,7 @@ class Manifest:
         synthetic_rate: objects a second of the timestamps that were made, or None where they are the source's own.
         rejects: for each reason, the number of records that were rejected for it.
         files: the files of objects, in time order.
+        geographic: places are longitudes and latitudes.
     """
 
     rows: int
@@ -88,6 +89,7 @@ class Manifest:
     synthetic_rate: float | None
     rejects: Mapping[str, int]
     files: tuple[ObjectFile, ...]
+    geographic: bool = False
 
     @property
     def rejected(self) -> int:
@@ -153,6 +155,7 @@ def _manifest(found: Mapping[str, Any]) -> Manifest:
         synthetic_rate=None if rate is None else float(rate),
         rejects={str(reason): int(count) for reason, count in found["rejects"].items()},
         files=tuple(ObjectFile(_inner(str(file["path"])), int(file["rows"])) for file in found["files"]),
+        geographic=bool(found.get("geographic", False)),
     )
 
 

@@ -2,12 +2,13 @@
 
 import dataclasses
 import os
+import re
 import signal
 from collections import Counter
 
 import pytest
 from adaptive_inputs import adaptive_topology, restless
-from operators_for_tests import ByParity, Counts, Director, Doubler, FailsAt, Halver, Numbers, Tagged
+from operators_for_tests import ByParity, Counts, Director, Doubler, FailsAt, Halver, Numbers, Prints, Tagged
 from range_inputs import assert_exact, range_topology, write_inputs
 from ray.exceptions import RaySystemError
 from view_inputs import Recorder
@@ -74,6 +75,18 @@ def test_failing_operator_on_ray_ends_the_run_with_its_traceback():
     assert caught.value.task.startswith("picky[")
     assert caught.value.epoch == 5
     assert 'raise ZeroDivisionError(f"cannot digest {self.number}")' in caught.value.details
+
+
+def test_print_in_a_bolt_is_seen_where_the_run_was_started(capsys):
+    """Every line of every task, what is printed at the end too, and a line that nobody ends; locally as on Ray."""
+    builder = TopologyBuilder("prints", ray={"workers": 2})
+    builder.spout("numbers", Numbers, count=60)
+    builder.bolt("prints", Prints, parallelism=2).shuffle("numbers")
+    for runtime in ("local", "ray"):
+        run(builder.build(), runtime=runtime)
+        out = capsys.readouterr().out
+        assert sorted(map(int, re.findall(r"number (\d+)\n", out))) == list(range(60))
+        assert out.count("[closed]") == 2
 
 
 def test_unusable_file_on_ray_is_an_input_error(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from prepared_inputs import write_prepared
 from range_inputs import CONF, WORDS, random_objects, random_queries, write_lines
 
+from streams.files.prepared import load_manifest, save_manifest
 from streams.vocabulary import unseen_id
 
 UNIT = ["--set", "topology.space=[0,0,1,1]"]
@@ -185,6 +187,89 @@ def test_run_without_many_rejects_warns_of_nothing(waterspout, made):
     arguments = ["--objects", made / "objects.jsonl", "--queries", made / "queries.jsonl"]
     code, text, _ = waterspout("run", CONF / "quickstart.toml", *UNIT, *arguments)
     assert (code, "1 rejected: not JSON" in text, "warning" in text) == (0, True, False)
+
+
+#: Places about 55 km apart in longitude, and a circle of 60 km or of 0.3 units around the first.
+PLACES = [(10.0, 60.0), (10.5, 60.0), (11.0, 60.0), (11.5, 60.0)]
+
+
+def written(folder, names, radius):
+    """Write a CSV file of places under these names, and a circle around the first of them."""
+    rows = [f"{i},{1_600_000_000_000 + i},{x},{y},fire" for i, (x, y) in enumerate(PLACES)]
+    (folder / "objects.csv").write_text("\n".join([f"id,ts,{names},text", *rows]) + "\n", "utf-8")
+    query = {"op": "register", "id": "q", "ts": 0, "type": "range", "region": {"circle": [10.0, 60.0, radius]}}
+    return ["--objects", folder / "objects.csv", "--queries", write_lines(folder / "queries.jsonl", [query])]
+
+
+def matched(path):
+    """Return the objects of a results file."""
+    return sorted(json.loads(line)["object"] for line in path.read_text("utf-8").splitlines())
+
+
+@pytest.mark.parametrize(
+    ("names", "columns", "radius", "expected"),
+    [
+        ("lon,lat", None, 60_000, [0, 1, 2]),
+        ("Longitude,LATITUDE", None, 30_000, [0, 1]),
+        ("east,north", "lon=east,lat=north", 60_000, [0, 1, 2]),
+        ("x,y", None, 0.6, [0, 1]),
+        ("east,north", "x=east,y=north", 1.0, [0, 1, 2]),
+    ],
+)
+def test_longitudes_are_measured_in_metres_and_planes_in_their_units(
+    waterspout, tmp_path, names, columns, radius, expected
+):
+    """Shipped topologies go by what the places are called; run, oracle and an explicit metric agree."""
+    out = tmp_path / "results.jsonl"
+    arguments = [*written(tmp_path, names, radius), *(["--columns", columns] if columns else []), "--results", out]
+    code, text, err = waterspout("verify", CONF / "quickstart.toml", *arguments)
+    assert (code, "the results are right" in text, "warning" in err) == (0, True, False), err
+    assert matched(out) == expected
+    other = "euclidean" if radius > 1 else "haversine"
+    code, _, err = waterspout("run", CONF / "quickstart.toml", *arguments, "--set", f"topology.metric={other}")
+    assert (code, matched(out)) == (0, [] if other == "euclidean" else [0]), err
+
+
+def test_longitudes_in_a_plane_are_a_warning_unless_declared(waterspout, tmp_path, extending):
+    """Where no metric is declared, degrees are said to be measured; where one is, nobody is bothered."""
+    path = extending("v.toml", 'without = ["topology.metric"]\n')
+    code, _, err = waterspout("run", path, *written(tmp_path, "lon,lat", 0.6))
+    assert code == 0
+    assert "no metric is declared, so distances and radii are Euclidean, in degrees; set topology.metric" in err
+    code, _, err = waterspout("run", path, *written(tmp_path, "x,y", 0.6))
+    assert (code, "metric" in err) == (0, False)
+    code, _, err = waterspout("run", path, *written(tmp_path, "lon,lat", 0.6), "--set", "topology.metric=euclidean")
+    assert (code, "metric" in err) == (0, False)
+
+
+def test_circles_of_a_few_metres_are_a_warning(waterspout, tmp_path):
+    """Radii that were meant in degrees are metres on the globe: that is said before they match nothing."""
+    arguments = ["run", CONF / "quickstart.toml"]
+    code, _, err = waterspout(*arguments, *written(tmp_path, "lon,lat", 2.5))
+    assert (code, "the first circles have radii of up to 2.5 m, for distances are on the globe" in err) == (0, True)
+    assert "metres" not in waterspout(*arguments, *written(tmp_path, "lon,lat", 250))[2]
+
+
+def test_prepared_longitudes_are_measured_in_metres(waterspout, made):
+    """The manifest of a prepared data set knows what its places were called, for the files call them x, y."""
+    out, home = made / "results.jsonl", made / "prepared"
+    arguments = [*written(made, "lon,lat", 60_000)[2:], "--objects", home, "--results", out]
+    for geographic, queries in ((True, 0), (False, 1)):
+        save_manifest(home, replace(load_manifest(home), geographic=geographic))
+        code, _, err = waterspout("run", CONF / "quickstart.toml", *arguments, "--summary", made / "s.json")
+        assert code == 0, err
+        assert json.loads((made / "s.json").read_text())["rejected_queries"] == queries
+
+
+def test_part_that_measures_in_a_plane_is_refused_where_objects_have_longitudes(waterspout, tmp_path):
+    """What 'auto' finds is checked as what is declared is, by validate and by run."""
+    refill = ["--set", "topology.metric=auto", "--set", "topology.space=[-180,-90,180,90]"]
+    refill += ["--set", "bolt.evaluator.refill=gpcl"]
+    objects = written(tmp_path, "lon,lat", 5)[1]
+    code, _, err = waterspout("validate", CONF / "dynamic.toml", *refill, "--set", f"spout.objects.path={objects}")
+    assert (code, "'gpcl' reckons in the plane, but topology.metric = 'haversine'" in err) == (2, True), err
+    code, _, err = waterspout("run", CONF / "dynamic.toml", *refill, "--objects", objects)
+    assert (code, "'gpcl' reckons in the plane, but topology.metric = 'haversine'" in err) == (2, True), err
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.json", "r.parquet.gz", "r.csv.gz"])

@@ -89,3 +89,15 @@ def test_what_cannot_be_included_is_refused_before_the_run(waterspout, tmp_path)
     code, _, err = waterspout("run", QUICKSTART, "--include", "text")
     assert code == 2
     assert "give --results a file" in err
+    code, _, err = waterspout("run", QUICKSTART, "--include", "text", "--results", "-")
+    assert (code, "give --results a file" in err) == (2, True)
+    file = ["--results", tmp_path / "r.jsonl"]
+    saved = ["--set", f"topology.checkpoint.directory={tmp_path / 'saved'}"]
+    code, _, err = waterspout("run", QUICKSTART, "--include", "text", *file, *saved)
+    assert (code, "--include rewrites the results at the end, and a run with checkpoints goes on in them" in err) == (
+        2,
+        True,
+    )
+    code, _, err = waterspout("run", QUICKSTART.parent / "dynamic.toml", "--include", "keywords", *file)
+    assert (code, "dynamic objects have many states under one id" in err) == (2, True)
+    assert not (tmp_path / "r.jsonl").exists()

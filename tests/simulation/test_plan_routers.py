@@ -24,7 +24,8 @@ def planned(
     partitioner = {"partitioner": {"kind": kind, "side": settings.pop("side", 16)}} if kind else {}
     tables = {
         "topology": {
-            "name": "planned", "epoch": {"objects": 9, "queries": 7}, **partitioner, **({"plan": plan} if plan else {}),
+            "name": "planned", "metric": "euclidean",
+            "epoch": {"objects": 9, "queries": 7}, **partitioner, **({"plan": plan} if plan else {}),
             **settings,
         },
         "spout": {"objects": {"path": objects}, "queries": {"path": queries}},

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import structlog
 
 import waterspout
 from streams.errors import RunError
@@ -123,6 +124,32 @@ def test_results_beyond_the_limit_are_refused():
     """What is kept in memory has a limit, and the error says what to do."""
     with pytest.raises(RunError, match="give on_result a function"):
         waterspout.run(alerts(), objects=OBJECTS, queries=QUERIES, settings=["topology.limits.collected=2"])
+
+
+@pytest.fixture
+def unconfigured():
+    """Structlog as a program finds it that says nothing of it."""
+    before = structlog.get_config() if structlog.is_configured() else None
+    structlog.reset_defaults()
+    yield
+    if before is not None:
+        structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("unconfigured")
+def test_programs_see_results_and_warnings_and_nothing_else(tmp_path, capsys):
+    """Of what only helps to find a fault nothing is printed; warnings go to standard error, also of odd input."""
+    settings = [f"topology.checkpoint.directory={tmp_path / 'saved'}", "topology.checkpoint.epochs=1"]
+    late = [{**one, "ts": 1_600_000_000_000 + one["ts"]} for one in OBJECTS]
+    waterspout.run(alerts(), objects=late, queries=QUERIES, settings=settings)
+    assert list((tmp_path / "saved").iterdir())
+    assert capsys.readouterr() == ("", "")
+    seconds = [{"id": one["id"], "ts": 1_600_000_000, "lon": one["x"], "lat": one["y"]} for one in OBJECTS]
+    waterspout.run(alerts(), objects=seconds, queries=QUERIES)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "the first object is of 1970-01-19; if that is not right, try --set spout.objects.time_unit=s" in err
+    assert "no metric is declared, so distances and radii are Euclidean, in degrees" in err
 
 
 def test_a_topology_takes_settings_as_a_file_does():

@@ -32,10 +32,10 @@ def answers(*rows):
     return AnswerBatch(Ids.of([row[0] for row in rows]), ts, types, off, Ids.of(items), np.array(values, np.float64))
 
 
-def shown(folder, *sample):
+def shown(folder, *sample, objects=OBJECTS, settings=()):
     """Return what a person reads, line by line."""
-    topology = load_topology(QUICKSTART)
-    topology = with_source(topology, "leads", write_lines(folder / "objects.jsonl", OBJECTS))
+    topology = load_topology(QUICKSTART, settings)
+    topology = with_source(topology, "leads", write_lines(folder / "objects.jsonl", objects))
     queries = [{"op": "register", "ts": 0, **query} for query in QUERIES]
     topology = with_source(topology, "follows", write_lines(folder / "queries.jsonl", queries))
     out = io.StringIO()
@@ -52,13 +52,13 @@ def test_matches_and_lists_are_shown_in_the_order_of_time(tmp_path):
     instants = answers(("e", 240_000, TYPE_RANGE, [2], [0.0]), ("e", 300_000, TYPE_RANGE, [], []))
     assert shown(tmp_path, best, matches, terms, nearest, instants) == [
         "Some of the results",
-        "1970-01-01 00:00       0.250  the text of 1",
-        "1.000  the text of 2",
-        "12,345.600  the text of 3",
+        "1970-01-01 00:00       0.250 units of the space  the text of 1",
+        "1.000 units of the space  the text of 2",
+        "12,345.600 units of the space  the text of 3",
         "and 2 more",
         "for b: the 5 nearest with 'fire' or 'flood' from (1.5, 2)",
         "1970-01-01 00:01  the text of 4",
-        "for a: 'fire' within 0.5 of (1, 2)",
+        "for a: 'fire' within 0.500 units of the space of (1, 2)",
         "1970-01-01 00:02  12  1",
         "3  fire",
         "for c: the 2 most frequent words of anything in the rectangle from (0, 0) to (1, 1), in the last 3 days, every second",
@@ -69,6 +69,19 @@ def test_matches_and_lists_are_shown_in_the_order_of_time(tmp_path):
         "1970-01-01 00:05  nothing",
         "for e: anything in the rectangle from (0, 0) to (1, 1), in the last 1,500 milliseconds, asked once",
     ]
+
+
+def test_distances_over_longitudes_have_their_unit(tmp_path):
+    """On the globe metres, or kilometres where it is far, radii of questions too; in a plane of degrees, degrees."""
+    objects = [{"id": 1, "ts": 0, "lon": 0, "lat": 0, "text": "one"}]
+    nearest = answers(("b", 0, TYPE_KNN, [1, 1], [950.4, 12_345.6]))
+    match = MatchBatch(Ids.of(["a"]), np.array([60_000]), Ids.of([1]))
+    lines = shown(tmp_path, nearest, match, objects=objects)
+    assert lines[1:3] == ["1970-01-01 00:00    950 m  one", "12.3 km  one"]
+    assert lines[-1] == "for a: 'fire' within 0.5 m of (1, 2)"
+    told = shown(tmp_path, nearest, match, objects=objects, settings=["topology.metric=euclidean"])
+    assert told[1] == "1970-01-01 00:00     950.400 degrees  one"
+    assert told[-1] == "for a: 'fire' within 0.500 degrees of (1, 2)"
 
 
 def test_a_run_without_results_says_so(tmp_path):

@@ -5,9 +5,8 @@ import threading
 import time
 from typing import Literal
 
-import structlog
-
 from streams.errors import RunError, WaterspoutError
+from streams.event_log import EventLog
 from streams.state import PackedState
 from topology.checkpoints.manifest import MAX_FILE_BYTES
 from topology.checkpoints.part_files import PartFiles
@@ -16,7 +15,7 @@ from topology.checkpoints.store import Store
 
 __all__ = ["BackgroundWriter", "reason_of"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: How long the end of a run waits for a checkpoint that is being written.
 CLOSE_SECONDS = 600.0

@@ -27,6 +27,7 @@ def identity_of(topology: Topology) -> dict[str, Any]:
     """Return what counts, as plain values by the keys of a declaration."""
     settings = topology.settings
     found: dict[str, Any] = {"topology": {name: to_plain(getattr(settings, name)) for name in SETTINGS}}
+    found["topology"]["metric"] = settings.metric or "euclidean"
     if settings.vocabulary is not None:
         found["topology"]["vocabulary"] = str(settings.vocabulary.resolve())
     for component in topology.components:

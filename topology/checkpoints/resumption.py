@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import structlog
-
 from partitioners.plans.plan import Plan
 from partitioners.plans.plan import unpack as unpack_plan
+from streams.event_log import EventLog
 from topology.checkpoints.identity import check_identity, parallelism_of
 from topology.checkpoints.manifest import SavedFile, folder_name
 from topology.checkpoints.part_files import parts_in
@@ -23,7 +22,7 @@ from topology.wiring import Wiring
 
 __all__ = ["Resumption", "StateInStore", "resumption_of"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import structlog
-
 from streams.errors import InputError
+from streams.event_log import EventLog
 from streams.state import PackedState
 from topology.checkpoints.manifest import (
     MANIFEST,
@@ -26,7 +25,7 @@ from topology.checkpoints.store import Store, StoreError
 
 __all__ = ["Checkpoint", "Reading", "Saved", "StateFile", "load_newest", "next_serial", "save", "whole_manifests"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: How much of a checkpoint's states is looked at: all is read and kept, all is read and forgotten, or only sizes are compared.
 Reading = Literal["kept", "checked", "sized"]

@@ -11,7 +11,9 @@ from rich.console import Console
 
 from streams.errors import DeclarationError
 from streams.geometry import Rect
+from topology.amendments import with_source
 from topology.input_files import vocabulary_of
+from topology.metric import with_metric
 from topology.plan_request import EVALUATOR
 from topology.toml import load_topology
 from topology.wiring import answers_of
@@ -105,10 +107,11 @@ def build(
         raise DeclarationError(f"{topology} asks for no plan; add [topology.partitioner] with a 'kind'")
     asking = (c.options.get("keywords") for c in declared.components if c.operator == "query-file")
     keywords = next((given for given in asking if given is not None), None)
+    measured = with_metric(with_source(declared, "leads", data))
     with _steps() as progress:
         built = pipeline.build_plan(
             asked.kind, data, queries or [], out, workers=declared.component(EVALUATOR).parallelism,
-            options=asked.options, side=asked.side, metric=declared.settings.metric, space=declared.settings.space,
+            options=asked.options, side=asked.side, metric=measured.settings.measure, space=declared.settings.space,
             vocabulary=vocabulary_of(declared), answers=answers_of(declared) or None,
             tokenise=None if keywords is None else keywords == "text", master=master, progress=progress,
         )  # fmt: skip

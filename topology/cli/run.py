@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import structlog
 import typer
 from rich.console import Console
 
 from streams.comparison import explain
 from streams.errors import DeclarationError, InputError
+from streams.event_log import EventLog
 from streams.files.file_blocks import Format
 from streams.files.included_columns import include_in_file
 from streams.files.input_paths import path_problem
@@ -26,7 +26,8 @@ from topology.cli.summary_table import print_summary, print_warnings
 from topology.declaration import Topology
 from topology.hotspots import hotspots_of
 from topology.included import lookup_in
-from topology.input_files import odd_times
+from topology.input_files import odd_input
+from topology.metric import with_metric
 from topology.piped_input import piped_input
 from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
@@ -37,7 +38,7 @@ from topology.wiring import wire
 
 __all__ = ["run", "validate", "verify"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: The exit code of a run that was stopped, as shells have it for Ctrl-C.
 INTERRUPTED = 130
@@ -161,7 +162,7 @@ def _write_bytes(data: bytes) -> None:
 def _begin(topology: Topology) -> None:
     settings = topology.settings
     log.info("run_started", topology=settings.name, runtime=settings.runtime, tasks=len(wire(topology).tasks))
-    if (odd := odd_times(topology)) is not None:
+    for odd in odd_input(topology):
         log.warning(odd)
 
 
@@ -258,6 +259,8 @@ def run(
 def validate(topology: TopologyFile, overrides: Overrides = None) -> None:
     """Check a declaration without starting anything."""
     checked = load_topology(topology, list(overrides or ()))
+    with naming_file(topology):
+        validate_topology(with_metric(checked))
     wiring = wire(checked)
     typer.echo(
         f"{topology}: valid; {len(checked.components)} components, {len(wiring.tasks)} tasks, {len(wiring.edges)} streams"

@@ -17,6 +17,7 @@ from rich.console import Console
 from streams.batches import DETECTS, TYPE_KNN, TYPE_RANGE, TYPE_TERMS, AnswerBatch, Batch, EventBatch, MatchBatch
 from topology.amendments import source_of
 from topology.declaration import Topology
+from topology.metric import unit_of
 from topology.validation import make_operator
 
 __all__ = ["print_alerts"]
@@ -45,11 +46,11 @@ def print_alerts(console: Console, topology: Topology, sample: Iterable[Batch]) 
     texts = _texts(_paths(topology, "leads"), things)
     asked = _questions(_paths(topology, "follows"), {str(one.query) for one in told})
     console.print("Some of the results" if told else "There are no results to show", style="bold")
-    unit = " m" if topology.settings.metric == "haversine" else ""
+    unit = unit_of(topology)
     for one in told:
         when = datetime.fromtimestamp(one.ts / 1000, UTC).strftime("%Y-%m-%d %H:%M")
         first, *others = _items(one, {} if one.type == TYPE_TERMS else texts, unit)
-        asks = f"{'':20}for {one.query}: {_question(asked.get(str(one.query)))}"
+        asks = f"{'':20}for {one.query}: {_question(asked.get(str(one.query)), unit)}"
         for line in (f"  {when}  {first}", *(f"{'':20}{other}" for other in others)):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         console.print(asks, style="dim", highlight=False, markup=False, soft_wrap=True)
@@ -73,7 +74,7 @@ def _told(batch: Batch) -> Iterator[_Told]:
             yield _Told(int(batch.ts[row]), query, type_, items[part], shown)
 
 
-def _items(one: _Told, texts: Mapping[str, str], unit: str = "") -> Iterator[str]:
+def _items(one: _Told, texts: Mapping[str, str], unit: str) -> Iterator[str]:
     """Yield a line for each of the first items, and one for the rest; distances have a unit."""
     figures = [_figure(one.type, value, unit) for value in one.values[:MOST_ITEMS]]
     for item, figure in zip(one.items, figures, strict=False):
@@ -85,13 +86,20 @@ def _items(one: _Told, texts: Mapping[str, str], unit: str = "") -> Iterator[str
         yield f"and {len(one.items) - MOST_ITEMS:,} more"
 
 
-def _figure(type_: int, value: float | None, unit: str = "") -> str:
+def _figure(type_: int, value: float | None, unit: str) -> str:
     """Return a distance, a score or a count, and the space behind it; nothing where an item has none."""
     if value is None:
         return ""
     if type_ == TYPE_TERMS:
         return f"{value:,.0f}  "
-    return f"{value:,.3f}{unit if type_ == TYPE_KNN else ''}  "
+    return f"{_length(value, unit) if type_ == TYPE_KNN else f'{value:,.3f}'}  "
+
+
+def _length(value: float, unit: str) -> str:
+    """Return a distance with its unit; what is far is in kilometres."""
+    if unit == "m":
+        return f"{value / 1000:,.1f} km" if value >= 1000 else f"{value:,.3g} m"
+    return f"{value:,.3f} {unit}"
 
 
 def _paths(topology: Topology, pace: str) -> list[Path]:
@@ -153,17 +161,17 @@ def _time(ms: int) -> str:
     return unit if ms == size else f"{ms // size:,} {unit}s"
 
 
-def _question(line: dict[str, Any] | None) -> str:
+def _question(line: dict[str, Any] | None, unit: str) -> str:
     """Return what was asked for, and of which time: a standing question is about what comes."""
     if line is None:
         return "a standing question"
     times = [f"in the last {_time(line['window'])}"] if "window" in line else []
     times += [f"every {_time(line['slide'])}"] if "slide" in line else []
     times += ["asked once"] if line.get("continuous") is False else []
-    return ", ".join([_wanted(line), *times])
+    return ", ".join([_wanted(line, unit), *times])
 
 
-def _wanted(line: dict[str, Any]) -> str:
+def _wanted(line: dict[str, Any], unit: str) -> str:
     joint = " or " if line.get("match") == "any" else " and "
     words = joint.join(f"'{word}'" for word in line.get("keywords", ())) or "anything"
     if (lists := _LISTS.get(line.get("type", "range"))) is not None:
@@ -174,7 +182,7 @@ def _wanted(line: dict[str, Any]) -> str:
     region = line.get("region", {})
     if "circle" in region:
         x, y, radius = region["circle"]
-        return f"{words} within {radius:g} of ({x:g}, {y:g})"
+        return f"{words} within {_length(radius, unit)} of ({x:g}, {y:g})"
     if "rect" in region:
         a, b, c, d = region["rect"]
         return f"{words} in the rectangle from ({a:g}, {b:g}) to ({c:g}, {d:g})"

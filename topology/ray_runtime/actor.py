@@ -22,6 +22,7 @@ from topology.declaration import Topology
 from topology.messages import Message
 from topology.ray_runtime.frames import Failure, describe_failure
 from topology.ray_runtime.placement import Placement
+from topology.ray_runtime.printed import Printed
 from topology.ray_runtime.state_writer import OwnStore, StateWriter
 from topology.ray_runtime.transport import Address, Endpoint
 from topology.ray_runtime.worker_loop import WorkerLoop
@@ -53,8 +54,15 @@ class WorkerActor:
     """Hosts some tasks of a topology."""
 
     def __init__(
-        self, topology: Topology, plan: bytes | None, placement: Placement, worker: int, watched: bool = False
+        self,
+        topology: Topology,
+        plan: bytes | None,
+        placement: Placement,
+        worker: int,
+        watched: bool = False,
+        prints: bool = False,
     ) -> None:
+        self._printed = Printed.catch(topology.settings.limits.frame_bytes) if prints else None
         self._wiring = wire(topology, _plan(plan), watched)
         self._placement = placement
         self._worker = worker
@@ -118,7 +126,9 @@ class WorkerActor:
             assert self._endpoint is not None, "start before listen"
             self._endpoint.connect(addresses)
             self._writer = StateWriter(own, self._endpoint.wake) if own is not None else None
-            self._loop = WorkerLoop(self._wiring, self._tasks, self._placement.worker_of, self._endpoint, self._writer)
+            self._loop = WorkerLoop(
+                self._wiring, self._tasks, self._placement.worker_of, self._endpoint, self._writer, self._printed
+            )
             self._loop.prepare(self._under_way, attempt)
             self._under_way = []
             self._thread = threading.Thread(target=self._loop.run, daemon=True, name=f"worker-{self._worker}")
@@ -150,6 +160,10 @@ class WorkerActor:
             if self._endpoint is not None:
                 self._endpoint.close()
         return failure
+
+    def printed(self) -> str:
+        """Return what operators have printed and nobody was sent yet: when they closed, and lines without an end."""
+        return self._printed.take(all_of_it=True) if self._printed is not None else ""
 
     def _stop_loop(self) -> bool:
         """Ask the loop to end; return whether it has."""

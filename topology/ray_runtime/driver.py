@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 
-import structlog
-
 from streams.errors import RunError
+from streams.event_log import EventLog
 from streams.state import pack_state
 from topology.checkpoints.collection import Checkpoints
 from topology.checkpoints.resumption import Resumption, StateInStore
@@ -25,6 +24,7 @@ from topology.ray_runtime.frames import (
     LOST,
     MARK,
     MARKED,
+    PRINTED,
     REPORT,
     SAVED,
     WRITTEN,
@@ -38,6 +38,7 @@ from topology.ray_runtime.frames import (
     unpack_written,
 )
 from topology.ray_runtime.placement import place
+from topology.ray_runtime.printed import show
 from topology.ray_runtime.state_writer import Written
 from topology.ray_runtime.strikes import kill_worker, pause_worker
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
@@ -48,7 +49,7 @@ import ray  # isort: skip  # after `cluster`, which sets what Ray reads when it 
 
 __all__ = ["RayRuntime", "connect"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 POLL_SECONDS = 0.2
 #: How often to look whether Ray itself is there still.
@@ -296,6 +297,9 @@ class RayRuntime:
         if item.kind == FAILED:
             self._fleet.fail(list(range(conductor.acked, conductor.limit)), self._spout_workers)
             raise failure_error(self.wiring.tasks[item.source].name, item.epoch, unpack_plain(item))
+        if item.kind == PRINTED:
+            show(*unpack_plain(item))
+            return []
         if item.kind == MARKED:
             self._unmarked.discard(item.source)
             return []

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from partitioners.plans.plan import pack as pack_plan
 from streams.errors import RunError
+from streams.event_log import EventLog
 from topology.checkpoints.collection import Attempt
 from topology.checkpoints.manifest import SavedFile
 from topology.checkpoints.reach import Probe
@@ -27,6 +26,7 @@ from topology.ray_runtime.actor import Prepared, WorkerActor
 from topology.ray_runtime.cluster import LOOPBACK, node, process, shipped
 from topology.ray_runtime.frames import DRIVER, failure_error
 from topology.ray_runtime.placement import Placement
+from topology.ray_runtime.printed import show
 from topology.ray_runtime.state_writer import OwnStore
 from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint
 from topology.wiring import Wiring
@@ -36,7 +36,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # iso
 
 __all__ = ["Fleet", "Saving", "StatesUnreadError", "WorkerLostError"]
 
-log = structlog.get_logger()
+log = EventLog()
 
 #: How long operators may take to close: a sink may have a large file to finish, and workers are looked after meanwhile.
 CLOSE_SECONDS = 3600.0
@@ -175,7 +175,7 @@ class Fleet:
                 max_concurrency=4,
                 scheduling_strategy="SPREAD",
             )
-            .remote(topology_ref, plan_ref, self.placement, worker, self.wiring.watched)
+            .remote(topology_ref, plan_ref, self.placement, worker, self.wiring.watched, prints=True)
         )
 
     def _get(self, refs: list[Any], seconds: float) -> list[Any]:
@@ -268,7 +268,10 @@ class Fleet:
 
     def close(self) -> None:
         """Close all operators: files are complete when this returns."""
-        for failed in self._get([actor.close.remote() for actor in self._actors], CLOSE_SECONDS):
+        closed = self._get([actor.close.remote() for actor in self._actors], CLOSE_SECONDS)
+        for text in self._get([actor.printed.remote() for actor in self._actors], CLOSE_SECONDS):
+            show(text)
+        for failed in closed:
             if failed is not None:
                 task, (_, why) = failed
                 raise RunError(f"{self.wiring.tasks[task].name} could not close: {why}")

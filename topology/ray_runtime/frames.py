@@ -18,11 +18,25 @@ from topology.messages import Message, Report
 from topology.ray_runtime.state_writer import Written
 from topology.ray_runtime.transport import Frame
 
-__all__ = ["DATA", "DRIVER", "FAILED", "GRANT", "LOST", "MARK", "MARKED", "REPORT", "SAVED", "WRITTEN", "Grant"]
+__all__ = [
+    "DATA",
+    "DRIVER",
+    "FAILED",
+    "GRANT",
+    "LOST",
+    "MARK",
+    "MARKED",
+    "PRINTED",
+    "REPORT",
+    "SAVED",
+    "WRITTEN",
+    "Grant",
+]
 
 #: Kinds of frame. `LOST`: a worker has lost another one. `MARK` names the epoch of a checkpoint, which a
 #: worker confirms with `MARKED`; `SAVED` brings the state of a task after that epoch, `WRITTEN` the name of the file with it.
-DATA, REPORT, GRANT, FAILED, LOST, MARK, MARKED, SAVED, WRITTEN = range(9)
+#: `PRINTED` brings what operators have printed.
+DATA, REPORT, GRANT, FAILED, LOST, MARK, MARKED, SAVED, WRITTEN, PRINTED = range(10)
 
 #: The number under which the driver is known; workers and tasks have smaller ones.
 DRIVER = 2**32 - 1

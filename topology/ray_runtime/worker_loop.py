@@ -19,6 +19,7 @@ from topology.ray_runtime.frames import (
     LOST,
     MARK,
     MARKED,
+    PRINTED,
     REPORT,
     SAVED,
     WRITTEN,
@@ -34,6 +35,7 @@ from topology.ray_runtime.frames import (
     unpack_plain,
 )
 from topology.ray_runtime.placement import downstream_first
+from topology.ray_runtime.printed import Printed
 from topology.ray_runtime.state_writer import StateWriter
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
 from topology.task import Task
@@ -67,9 +69,10 @@ class WorkerLoop:
         worker_of: Mapping[int, int],
         endpoint: Endpoint,
         writer: StateWriter | None = None,
+        printed: Printed | None = None,
     ) -> None:
         self._wiring = wiring
-        self._writer = writer
+        self._writer, self._printed = writer, printed
         self._worker_of = worker_of
         self._endpoint = endpoint
         here = {task.spec.id: task for task in tasks}
@@ -121,12 +124,14 @@ class WorkerLoop:
                 self._writer.finish(WRITE_SECONDS)  # before the last reports, which the end of the run waits for
             if not self._abandoned:
                 self._send_written()
+                self._send_printed()
                 self._send_reports()
                 self._endpoint.flush(FLUSH_SECONDS)
         except Exception as error:
             task = self._current
             with suppress(OSError, ValueError):  # the driver is gone too, or the sockets are closed: nobody to tell
                 failure = describe_failure(task.spec.name, task.next, error)
+                self._send_printed()
                 self._endpoint.send(DRIVER, task.spec.id, DRIVER, FAILED, 0, task.next, pack_plain(failure))
                 self._endpoint.flush(FLUSH_SECONDS)
 
@@ -189,8 +194,12 @@ class WorkerLoop:
             self._step(task)
             if not task.ready():
                 self._ready.discard(place)
+<<<<<<< HEAD
         if self._keeping_up():
             self._endpoint.push()
+=======
+        self._send_printed()
+>>>>>>> fed45bbefb129aec999f89c56cb73ad69f2bb542
         late = self._awaited and time.perf_counter() - self._awaited_since > REPORT_SECONDS
         if late or self._awaited >= self._patience or len(self._reports) >= REPORTS_TOGETHER * len(self._served):
             self._send_reports()
@@ -250,6 +259,11 @@ class WorkerLoop:
         """Send the driver the names of files that were written."""
         for one in self._writer.finished() if self._writer is not None else ():
             self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, WRITTEN, 0, one.epoch, pack_written(one))
+
+    def _send_printed(self) -> None:
+        """Send the driver what operators have printed, before the reports of what they did."""
+        if self._printed is not None and (text := self._printed.take()):
+            self._endpoint.send(DRIVER, self._endpoint.me, DRIVER, PRINTED, 0, 0, pack_plain([text]))
 
     def _send_reports(self) -> None:
         """Send the driver what was done."""
