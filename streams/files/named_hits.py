@@ -31,17 +31,20 @@ BLOCK_BYTES = 1 << 20
 _QUERY: Bytes = padded(np.frombuffer(b'{"query":', np.uint8))
 #: Names that are looked up together, so that the processor waits for many at once.
 _TOGETHER = 32
+#: Bytes of a row of names that are no longer than this less one; longer ones are read where they stand.
+WIDTHS = (16, 32, 48)
 
 
 class IdTable:
     """Identifiers by place; their texts, as JSON has them and as they are, are made when they are first asked for."""
 
-    __slots__ = ("_json", "_plain", "ids")
+    __slots__ = ("_json", "_plain", "_rows", "ids")
 
     def __init__(self, ids: Ids) -> None:
         self.ids = ids
         self._json: Texts | None = None
         self._plain: Texts | None = None
+        self._rows: tuple[Bytes, int] | None = None
 
     def json(self) -> Texts:
         """Return where each JSON text begins, and the last one ends, and the texts."""
@@ -54,6 +57,21 @@ class IdTable:
         if self._plain is None:
             self._plain = _buffers(plain_ids(self.ids))
         return self._plain
+
+    def rows(self) -> tuple[Bytes, int]:
+        """Return identifiers as they are, in rows whose last byte is the length, and the width of a row; 0: some are too long.
+
+        So a name that is looked up is one miss of the cache: where it begins is known, and its length comes with it.
+        """
+        if self._rows is None:
+            off, text = _buffers(plain_ids(self.ids))
+            longest = int(np.diff(off).max(initial=0))
+            width = next((width for width in WIDTHS if longest < width), 0)
+            rows = np.empty(width * len(self.ids) + SLACK, np.uint8)
+            if width:
+                _lay_out(off, text, width, rows)
+            self._rows = rows, width
+        return self._rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,9 +115,14 @@ class NamedHits:
             yield self._queries(self.place[start : start + rows]), self.hits.ts.take(part), part
 
     def _queries(self, place: Ints) -> Any:
-        first, second = (table.plain() for table in self.tables)
         split, place = len(self.tables[0].ids), np.ascontiguousarray(place)
         off = np.empty(len(place) + 1, np.int32)
+        (rows, width), (more_rows, more_width) = (table.rows() for table in self.tables)
+        if width and more_width:
+            text = np.empty(max(width, more_width) * len(place) + SLACK, np.uint8)
+            _gather_rows(place, split, rows, width, more_rows, more_width, off, text)
+            return pa.StringArray.from_buffers(len(place), pa.py_buffer(off), pa.py_buffer(text))
+        first, second = (table.plain() for table in self.tables)
         text = np.empty(_measure(place, split, first[0], second[0], off) + SLACK, np.uint8)
         _gather(place, split, *first, *second, off, np.empty((3, _TOGETHER), np.int64), text)
         return pa.StringArray.from_buffers(len(place), pa.py_buffer(off), pa.py_buffer(text))
@@ -189,3 +212,28 @@ def _gather(
                 copied(first, names[0, k], names[1, k], out, off[done + k])
             else:
                 copied(second, names[0, k], names[1, k], out, off[done + k])
+
+
+@lean_kernel
+def _lay_out(off: Offsets, text: Bytes, width: int, rows: Bytes) -> None:
+    """Write texts that are shorter than a row each into one, with the length behind."""
+    for i in range(off.shape[0] - 1):
+        copied(text, np.int64(off[i]), np.int64(off[i + 1]) - off[i], rows, i * width)
+        rows[(i + 1) * width - 1] = off[i + 1] - off[i]
+
+
+@lean_kernel
+def _gather_rows(
+    place: Ints, split: int, first: Bytes, width: int, second: Bytes, more_width: int, off: Offsets, out: Bytes
+) -> None:
+    """Write the texts of some rows one behind the other, and where each begins."""
+    at = np.int64(0)
+    for i in range(place.shape[0]):
+        off[i] = at
+        p = place[i]
+        if p < split:
+            at = copied(first, p * width, np.int64(first[(p + 1) * width - 1]), out, at)
+        else:
+            row = (p - split) * more_width
+            at = copied(second, row, np.int64(second[row + more_width - 1]), out, at)
+    off[place.shape[0]] = at

@@ -26,14 +26,23 @@ __all__ = ["ParquetParts", "ParquetWriter"]
 #: A row group of a Parquet file is written when so many rows or bytes wait for it.
 GROUP_ROWS, GROUP_BYTES = 1 << 17, 64 << 20
 
+#: Columns as Parquet has them.
+_LEAVES = (
+    *("query", "ts", "type", "object", "detect"),
+    *("objects.list.element.id", "objects.list.element.value", "terms.list.element.term", "terms.list.element.count"),
+)
+
 #: How columns are written. Readers are not told of our dictionaries: to them these are strings. Bounds of the names of
-#: queries would be of no use, as a group has names of all sorts, and cost more than writing them.
+#: queries would be of no use, as a group has names of all sorts, and cost more than writing them; so would those of a column
+#: with hardly more than one value. The names of queries are most of the file and most of the work: they are compressed by
+#: what is fast, everything else by what is small.
 _LAYOUT: dict[str, Any] = {
-    "compression": "zstd",
+    "compression": {leaf: "snappy" if leaf == "query" else "zstd" for leaf in _LEAVES},
     "use_dictionary": ["type", "object", "detect", "objects.list.element.id", "terms.list.element.term"],
     "column_encoding": {"ts": "DELTA_BINARY_PACKED"},
-    "write_statistics": ["ts", "type", "object", "detect"],
+    "write_statistics": ["ts", "object"],
     "dictionary_pagesize_limit": GROUP_BYTES,
+    "write_batch_size": 1 << 14,
     "store_schema": False,
 }
 

@@ -100,6 +100,19 @@ def test_bytes_are_copied_up_to_their_end(length):
     assert out[:end].tolist() == [0] * 5 + list(range(4, 4 + length))
 
 
+@pytest.mark.parametrize("longest", [0, 1, 15, 16, 31, 32, 47, 48, 100])
+@pytest.mark.parametrize("other", [0, 15, 47, 48])
+def test_names_of_any_length_come_whole(longest, other):
+    """Whatever row a name needs, or where it is too long for any: in one table and in the other."""
+    first, second = ["", "a" * longest, "b" * min(longest, 3)], ["c" * other, "d"]
+    hit = HitBatch(
+        np.arange(1), np.arange(1), Ids.of(["o"]), np.array([0, 7], np.int32), np.array([1, 3, 0, 4, 2, 3, 1])
+    )
+    batch = NamedHits(hit, hit.number, (IdTable(Ids.of(first)), IdTable(Ids.of(second))))
+    names = [name for table in result_tables(batch) for name in table["query"].to_pylist()]
+    assert names == [(first + second)[place] for place in hit.number]
+
+
 def test_parquet_columns_of_hits_are_strings_to_readers(tmp_path):
     """A reader is told of strings, whatever was a dictionary when it was written."""
     path = tmp_path / "r.parquet"

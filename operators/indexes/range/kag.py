@@ -47,6 +47,9 @@ Postings = NDArray[np.uint32]
 
 _LAST_TICK = 2**31 - 2
 _BLOCK_CLASSES = 128
+#: Circles smaller than this, in terms of the largest coordinate, are not judged by their boxes: float64 rounds these by 2^-53 of
+#: it, which is to be far less than one of the 2^16 quanta that a frame, and so a circle, has at most.
+FINEST = 2.0**-24
 
 
 class Kag:
@@ -86,11 +89,13 @@ class Kag:
         self._apart: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._where: Slots = np.zeros(0, np.int32)
         self._stamp: Slots = np.zeros(1, np.int32)
-        self._tag_stamp: Slots = np.zeros(2 * EXACT_TAGS, np.int32)
+        self._marks: NDArray[np.uint8] = np.zeros(2 * EXACT_TAGS, np.uint8)
+        self._marks[0] = 1  # what every object has
+        self._rounds = False
         self._tick = 1
         self._runs = (
             np.empty(RUNS, np.int64), np.empty(RUNS, np.int64), np.empty(RUNS, np.int32), np.empty(RUNS, np.int32),
-            np.empty(RUNS, np.uint64), np.empty((WAITING, 2), np.int64), np.zeros(SECOND_WORDS + 1, np.int32),
+            np.empty(RUNS, np.uint64), np.empty(WAITING, np.uint64), np.zeros(SECOND_WORDS + 1, np.int32),
         )  # fmt: skip
         self._out: Slots = np.empty(4096, np.int32)
 
@@ -100,7 +105,7 @@ class Kag:
         state = self._state
         arenas = 16 * int(state[POSTINGS_TOP]) + 4 * int(state[CELLS_TOP]) + 32 * int(state[GROUPS_TOP])
         rows = min(int(state[APART]), self._table.roster.top) + 8 * int(state[MEMBERS]) + 16 * int(state[BUNDLES_TOP])
-        return arenas + rows + 8 * self._table.words.top + self._tag_stamp.nbytes
+        return arenas + rows + 8 * self._table.words.top + self._marks.nbytes
 
     def add(self, slots: Slots, bounds: Bounds) -> None:
         """File queries."""
@@ -110,7 +115,9 @@ class Kag:
         slots, words, bounds = self._postings_of(slots, bounds)
         box = boxes_in_quanta(bounds, table.space, FINE_BITS)
         tags, flags = np.empty(len(slots), np.uint32), np.empty(len(slots), np.uint32)
-        kag_kernels.tag(slots, words, self._round(slots, bounds), table.kw, table.pool, table.traits, tags, flags)
+        round_ones = self._round(slots, bounds)
+        self._rounds = self._rounds or bool(round_ones.any())
+        kag_kernels.tag(slots, words, round_ones, table.kw, table.pool, table.traits, tags, flags)
         done = 0
         while done < len(slots):
             done = kag_kernels.add(
@@ -144,7 +151,9 @@ class Kag:
         circles: NDArray[np.bool_] = table.traits[slots] & KIND == REGION_CIRCLE
         if not circles.any():
             return circles
-        whole = (bounds[:, 0] > space.min_x) & (bounds[:, 1] > space.min_y)
+        far = max(abs(bound) for bound in space.as_tuple())
+        whole = (bounds[:, 2:] - bounds[:, :2]).min(axis=1) > FINEST * far
+        whole &= (bounds[:, 0] > space.min_x) & (bounds[:, 1] > space.min_y)
         whole &= (bounds[:, 2] < space.max_x) & (bounds[:, 3] < space.max_y)
         if table.metric == "haversine":
             shape = table.shape[slots]
@@ -157,7 +166,6 @@ class Kag:
         table, count = self._table, len(objects.x)
         if self._tick > _LAST_TICK - count:
             self._stamp[:] = 0
-            self._tag_stamp[:] = 0
             self._tick = 1
         x, y = places_in_quanta(objects.x, objects.y, table.space, FINE_BITS)
         self._runs[-1][:] = 0
@@ -168,8 +176,8 @@ class Kag:
                 done, x, y, objects.x, objects.y, objects.word_off, objects.words, self._tick,
                 self._directory, self._groups, self._cells, self._postings.view(np.uint64),
                 self._postings.reshape(-1), self._bundles, table.shape, table.traits, table.kw,
-                table.pool, table.metric == "haversine",
-                self._stamp, self._tag_stamp, *self._runs, self._out, off, examined,
+                table.pool, table.metric == "haversine", self._rounds,
+                self._stamp, self._marks, *self._runs, self._out, off, examined,
             )  # fmt: skip
             if done < count:
                 larger = np.empty(2 * len(self._out), np.int32)

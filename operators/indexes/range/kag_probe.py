@@ -37,6 +37,7 @@ Slots = NDArray[np.int32]
 Packed = NDArray[np.uint64]
 Targets = NDArray[np.uint64]
 Flat = NDArray[np.uint32]
+Marks = NDArray[np.uint8]
 
 # A posting as two 64-bit numbers: (x low, width, y low, height) of 16 bits each, and (slot, flags, tag, tag). Both axes
 # are tested at once in the two 32-bit halves; the top bit of each half is set beforehand, so no half borrows from the other.
@@ -47,17 +48,21 @@ _ONES = np.uint64(0x00000001_00000001)
 _NONE = np.uint64(0)
 _VERIFY, _ABSENT, _ROUND, _SHARED = (np.uint64(1 << bit) for bit in (31, 30, 29, 28))
 _SPECIAL = _VERIFY | _SHARED
+_DOUBTFUL = _SPECIAL | _ROUND
 _SLOT = np.uint64((1 << 28) - 1)
 _HOLE = (1 << 28) - 1
 _LOW16 = np.uint64(0xFFFF)
 _FIRST_LANE = np.uint64(0x7FFFFFFF)
 _SHIFT = np.uint64(16)
 _TAG, _TAG2 = np.uint64(32), np.uint64(48)
+_PLACE = np.uint64(0xFFFFFFFF)
 
 #: Rows that the grid of one group has at most.
 MOST_ROWS = 512
 #: How far a circle in degrees may be from an ellipse in its bounding box, in terms of its squared radius.
 BENT = 1 / 16
+#: How far off, in half quanta, rounding may set a place and a radius; a little more than 2 and 1, for float64's own rounding.
+OFF, NARROWER = 2.01, 1.01
 #: Boxes narrower than this, in quanta, say too little of the circle inside.
 ROUND_FROM = 12
 
@@ -104,20 +109,18 @@ def _fits(
 def _in_ellipse(edges: Any, after: Any, bent: float) -> Any:
     """Tell from quanta whether a place is surely inside of a circle that its box encloses, and whether it is surely outside.
 
-    In units of half a quantum the place is off the centre by |across| +- 3, and the radius is the box's extent +- 1. No branch:
-    one place in five in the box of a circle is in its corners, which nobody guesses right.
+    All are rounded down: in units of half a quantum the place is off the centre by |across| +- 2, and the radius is the box's
+    extent +- 1; the rest is for float64. No branch: one place in five in the box of a circle is in its corners, which nobody
+    guesses right.
     """
     wide, high = np.float64(edges >> _SHIFT & _LOW16), np.float64(edges >> _TAG2)
     across = abs(2.0 * np.float64(after & _FIRST_LANE) - wide)
     along = abs(2.0 * np.float64(after >> _TAG & _FIRST_LANE) - high)
-    x, y, most = (across + 3.0) * (high - 1.0), (along + 3.0) * (wide - 1.0), (wide - 1.0) * (high - 1.0)
+    less_wide, less_high, more_wide, more_high = wide - NARROWER, high - NARROWER, wide + NARROWER, high + NARROWER
+    x, y, most = (across + OFF) * less_high, (along + OFF) * less_wide, less_wide * less_high
     large = (wide >= ROUND_FROM) & (high >= ROUND_FROM)
     within = large & (x * x + y * y < most * most * (1.0 - bent))
-    x, y, most = (
-        max(across - 3.0, 0.0) * (high + 1.0),
-        max(along - 3.0, 0.0) * (wide + 1.0),
-        (wide + 1.0) * (high + 1.0),
-    )
+    x, y, most = max(across - OFF, 0.0) * more_high, max(along - OFF, 0.0) * more_wide, more_wide * more_high
     return within, large & (x * x + y * y > most * most * (1.0 + bent))
 
 
@@ -148,7 +151,7 @@ def _decide(
 
 @lean_kernel
 def _look_up(
-    count: Int, pending: Ints, run_word: Slots, run_target: Targets, exact_x: float, exact_y: float, now: Int,
+    count: Int, pending: Packed, run_word: Slots, run_target: Targets, exact_x: float, exact_y: float, now: Int,
     packed: Packed, flat: Flat, bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
     stamp: Slots, out: Slots, found: Int,
 ) -> Int:  # fmt: skip
@@ -157,7 +160,8 @@ def _look_up(
     Their rows were asked for ahead. A match that the haversine formula decides is written as the complement of its slot.
     """
     for k in range(count):
-        edges, rest, target = packed[pending[k, 0], 0], packed[pending[k, 0], 1], run_target[pending[k, 1]]
+        place, z = pending[k] & _PLACE, pending[k] >> _TAG
+        edges, rest, target = packed[place, 0], packed[place, 1], run_target[z]
         after = target - (edges & _LANES)
         before = ((edges >> _SHIFT & _LANES) | _TOPS) - (after & _BELOW)
         strictly = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
@@ -166,7 +170,7 @@ def _look_up(
             many, at = np.int64(bundles[slot, QUERIES]), 4 * np.int64(bundles[slot, SLOTS_AT])
             slot = np.int64(flat[at])
         verdict = _decide(
-            slot, edges, rest, after, strictly, run_word[pending[k, 1]], exact_x, exact_y, now, stamp, shape, traits,
+            slot, edges, rest, after, strictly, run_word[z], exact_x, exact_y, now, stamp, shape, traits,
             kw, pool, haversine,
         )  # fmt: skip
         if verdict > 0:
@@ -181,15 +185,53 @@ def _look_up(
 
 
 @lean_kernel
+def _sift(
+    waited: Int, waiting: Int, target: Any, bent: float, unsure: bool, rounds: bool, packed: Packed, shape: Floats,
+    traits: Any, kw: Slots, pending: Packed, out: Slots, found: Int,
+) -> Any:  # fmt: skip
+    """Decide on circles among the candidates that a run has added to those that wait, and ask for the rows of the others.
+
+    Return how many wait now, and the new number of matches.
+    """
+    kept, hits = np.uint64(waiting), np.uint64(found)
+    if rounds:
+        kept = np.uint64(waited)
+        for k in range(np.uint64(waited), np.uint64(waiting)):
+            edges, rest = packed[pending[k] & _PLACE, 0], packed[pending[k] & _PLACE, 1]
+            within, outside = _in_ellipse(edges, target - (edges & _LANES), bent)
+            is_round = rest & _ROUND != _NONE
+            sure = within & is_round & (not unsure) & (rest & _SPECIAL == _NONE)
+            out[hits] = np.int32(rest & _SLOT)
+            hits += np.uint64(sure)
+            pending[kept] = pending[k]
+            kept += np.uint64(not (sure | (outside & is_round)))
+    for k in range(np.uint64(waited), kept):
+        slot = np.int64(packed[pending[k] & _PLACE, 1] & _SLOT)
+        prefetch(shape, shape.shape[1] * slot)
+        prefetch(kw, 3 * slot)
+        prefetch(traits, slot)
+    return np.int64(kept), np.int64(hits)
+
+
+@lean_kernel
+def _mark(i: Int, word_off: Ints, words: Slots, mark: Any, marks: Marks) -> None:
+    """Mark the tags of an object's words as present, or as absent again."""
+    for j in range(word_off[i], word_off[i + 1]):
+        word = words[j]
+        marks[word if word < EXACT_TAGS else min(EXACT_TAGS | (word & (EXACT_TAGS - 1)), NO_WORD - 1)] = mark
+
+
+@lean_kernel
 def _settle(
     runs: Int, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots,
-    haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints, run_last: Ints, run_object: Slots, run_word: Slots,
-    run_target: Targets, pending: Ints, out: Slots, found: Int, ends: Ints, examined: Ints, guessing: bool,
+    haversine: bool, rounds: bool, stamp: Slots, marks: Marks, run_first: Ints, run_last: Ints, run_object: Slots,
+    run_word: Slots, run_target: Targets, pending: Packed, out: Slots, found: Int, ends: Ints, examined: Ints,
+    guessing: bool,
 ) -> Int:  # fmt: skip
     """Read the runs and verify their postings; return the new number of matches, or -1 where `out` is full.
 
-    Candidates that need the table wait, as (posting, run), until their object is done, while their rows are on the way.
+    Candidates that need the table wait, as posting | run << 32, until their object is done, while their rows are on the way.
     """
     kept: Any = np.int64(0)
     for z in range(runs):
@@ -204,31 +246,35 @@ def _settle(
         run_object[kept], run_word[kept], run_target[kept] = run_object[z], run_word[z], run_target[z]
         kept += np.int64(last > first)
     bent = BENT if haversine else 0.0
-    current, waiting = -1, 0
+    current: Any = np.int64(-1)
+    waiting: Any = np.int64(0)
     now = np.int32(0)
     for z in range(kept):
-        i = run_object[z]
+        i = np.int64(run_object[z])
         first, last = run_first[z], run_last[z]
         if z + RUNS_AHEAD < kept:
             later = run_first[z + RUNS_AHEAD]
             for line in range(later, min(run_last[z + RUNS_AHEAD], later + LINES_AHEAD * 4), 4):
                 prefetch(packed, 2 * line)
         if i != current:
+            if current >= 0:
+                _mark(current, word_off, words, np.uint8(0), marks)
             current = i
             now = np.int32(tick + i)
-            tag_stamp[0] = now
             stamp[0] = now
             for j in range(word_off[i], word_off[i + 1]):
-                word = words[j]
-                stamp[word] = now
-                tag_stamp[word if word < EXACT_TAGS else min(EXACT_TAGS | (word & (EXACT_TAGS - 1)), NO_WORD - 1)] = now
+                stamp[words[j]] = now
+            _mark(current, word_off, words, np.uint8(1), marks)
         examined[i] += last - first
-        target, unsure = run_target[z], run_word[z] < 0
+        target, unsure, run = run_target[z], run_word[z] < 0, np.uint64(z) << _TAG
         while first < last:
             # As many at a time as there is room for those that wait.
             until = min(last, first + pending.shape[0] - waiting)
             if found + waiting + until - first > out.shape[0]:
+                _mark(current, word_off, words, np.uint8(0), marks)
                 return -1
+            # Unsigned, because numba counts a negative place from the end, and would ask of each one whether it is.
+            hits, doubts = np.uint64(found), np.uint64(waiting)
             for p in range(np.uint64(first), np.uint64(until)):
                 edges = packed[p, 0]
                 after = target - (edges & _LANES)
@@ -240,23 +286,18 @@ def _settle(
                     continue
                 rest = packed[p, 1]
                 absent = rest & _ABSENT != _NONE
-                hit = inside & ((tag_stamp[rest >> _TAG & _LOW16] == now) != absent)
-                hit = hit & ((tag_stamp[rest >> _TAG2] == now) != absent)
-                known = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
-                if rest & _ROUND != _NONE:
-                    known, outside = _in_ellipse(edges, after, bent)
-                    hit = hit & (not outside)
-                slot = np.int64(rest & _SLOT)
-                out[found] = slot
-                if hit & ((not known) | unsure | (rest & _SPECIAL != _NONE)):
-                    prefetch(shape, shape.shape[1] * slot)
-                    prefetch(kw, 3 * slot)
-                    prefetch(traits, slot)
-                    pending[waiting, 0], pending[waiting, 1] = p, z
-                    waiting += 1
-                    hit = False
-                found += np.int64(hit)
-            first = until
+                hit = inside & ((marks[rest >> _TAG & _LOW16] != 0) != absent) & ((marks[rest >> _TAG2] != 0) != absent)
+                strictly = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
+                doubt = (not strictly) | unsure | (rest & _DOUBTFUL != _NONE)
+                out[hits] = np.int32(rest & _SLOT)
+                hits += np.uint64(hit & (not doubt))
+                pending[doubts] = p | run
+                doubts += np.uint64(hit & doubt)
+            first, found = until, np.int64(hits)
+            if np.int64(doubts) > waiting:
+                waiting, found = _sift(
+                    waiting, np.int64(doubts), target, bent, unsure, rounds, packed, shape, traits, kw, pending, out, found
+                )  # fmt: skip
             if waiting == pending.shape[0] or (first == last and (z + 1 == kept or run_object[z + 1] != i)):
                 found = _look_up(
                     waiting, pending, run_word, run_target, exact_x[i], exact_y[i], now, packed, flat, bundles, shape,
@@ -264,8 +305,11 @@ def _settle(
                 )  # fmt: skip
                 waiting = 0
                 if found < 0:
+                    _mark(current, word_off, words, np.uint8(0), marks)
                     return -1
         ends[i] = found
+    if current >= 0:
+        _mark(current, word_off, words, np.uint8(0), marks)
     return found
 
 
@@ -273,13 +317,14 @@ def _settle(
 def probe(
     start: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     directory: Slots, groups: Slots, cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats,
-    traits: Any, kw: Slots, pool: Slots, haversine: bool, stamp: Slots, tag_stamp: Slots, run_first: Ints,
-    run_last: Ints, run_object: Slots, run_word: Slots, run_target: Targets, pending: Ints, met: Slots, out: Slots,
+    traits: Any, kw: Slots, pool: Slots, haversine: bool, rounds: bool, stamp: Slots, marks: Marks, run_first: Ints,
+    run_last: Ints, run_object: Slots, run_word: Slots, run_target: Targets, pending: Packed, met: Slots, out: Slots,
     off: Ints, examined: Ints,
 ) -> Int:  # fmt: skip
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
 
-    ``off[i + 1]`` becomes the end of object i's matches in `out`; object i is stamped as ``tick + i``. A run is noted as
+    ``off[i + 1]`` becomes the end of object i's matches in `out`; object i is stamped as ``tick + i``. `marks` has 1 for tag 0
+    and 0 for all others; so it is left. `rounds`: there may be postings of circles. A run is noted as
     (place, -length) if it is a list, and as two places in `cells` if it is part of a row. `met` says of the last bits of
     second words for which visit they were met; its last entry counts visits.
     """
@@ -354,7 +399,7 @@ def probe(
                     if runs > RUNS - MOST_ROWS:
                         found = _settle(
                             runs, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw,
-                            pool, haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, run_target,
+                            pool, haversine, rounds, stamp, marks, run_first, run_last, run_object, run_word, run_target,
                             pending, out, found, ends, examined, guessing,
                         )  # fmt: skip
                         runs = 0
@@ -362,7 +407,7 @@ def probe(
                             return first
         found = _settle(
             runs, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw, pool,
-            haversine, stamp, tag_stamp, run_first, run_last, run_object, run_word, run_target, pending, out, found,
+            haversine, rounds, stamp, marks, run_first, run_last, run_object, run_word, run_target, pending, out, found,
             ends, examined, guessing,
         )  # fmt: skip
         if found < 0:
