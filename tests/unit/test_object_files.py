@@ -526,3 +526,17 @@ def test_deletions_need_no_place_and_no_keywords(tmp_path, kind):
     assert rejects(read(path, dynamic=False))[0][1].startswith(
         'op is "delete", but the objects of this topology have no state'
     )
+
+
+def test_places_outside_are_told_as_python_writes_numbers(tmp_path):
+    """However fast the reasons of many are made: whole numbers, exponents, the last digit."""
+    rng = np.random.default_rng(3)
+    drawn = rng.uniform(-1, 1, (500, 2)) * 10.0 ** rng.integers(-12, 30, (500, 2))
+    odd = [(1.0, 0.5), (1e-5, 1e15), (123456.789, -7.0), (1e300, 0.001), (0.1 + 0.2, 999999999.5), (0.5, 1e9)]
+    places = [*odd, *map(tuple, drawn.tolist()), *map(tuple, drawn.round(2).tolist())]
+    lines = "".join(f"{n},1,{x!r},{y!r},\n" for n, (x, y) in enumerate(places))
+    (tmp_path / "far.csv").write_text(f"id,ts,x,y,text\n{lines}", "utf-8")
+    space = Rect(5e307, 5e307, 6e307, 6e307)
+    [chunk] = read_objects([tmp_path / "far.csv"], space=space, encoder=Encoder())
+    where = f"is outside the space {list(space.as_tuple())}"
+    assert chunk.rejects.reason.to_list() == [f"({x!r}, {y!r}) {where}" for x, y in places]
