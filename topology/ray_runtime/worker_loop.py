@@ -194,12 +194,9 @@ class WorkerLoop:
             self._step(task)
             if not task.ready():
                 self._ready.discard(place)
-<<<<<<< HEAD
         if self._keeping_up():
             self._endpoint.push()
-=======
         self._send_printed()
->>>>>>> fed45bbefb129aec999f89c56cb73ad69f2bb542
         late = self._awaited and time.perf_counter() - self._awaited_since > REPORT_SECONDS
         if late or self._awaited >= self._patience or len(self._reports) >= REPORTS_TOGETHER * len(self._served):
             self._send_reports()
