@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from operators.indexes.core.prefetch import prefetch
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at
 from operators.indexes.objects.segment_kernels import FINEST, fine
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = ["CHUNK_FIELDS", "FIELDS", "HEADED", "arrange", "copy_words", "head_nodes", "node_offset", "z_code"]
 
@@ -42,11 +43,13 @@ CHUNK_FIELDS = 6
 HEADED, MOST_HEADED = 64, 1 << 16
 #: Words of a head: so many, and one more for so many objects.
 LEAST_WORDS, OBJECTS_A_WORD = 64, 16
+#: Objects whose words are asked for ahead of time.
+AHEAD = 12
 #: Counts above this are not told apart when words are chosen for a head.
 LARGEST = 1024
 
 
-@kernel
+@lean_kernel
 def _spread(v: Any) -> Any:
     """Return the bits of a number at even places."""
     v = (v | (v << 8)) & 0x00FF00FF
@@ -55,13 +58,13 @@ def _spread(v: Any) -> Any:
     return (v | (v << 1)) & 0x55555555
 
 
-@kernel
+@lean_kernel
 def z_code(column: Any, row: Any) -> Any:
     """Return the place of a cell on the Z-curve."""
     return _spread(np.int64(column)) | (_spread(np.int64(row)) << 1)
 
 
-@kernel
+@lean_kernel
 def node_offset(level: Any) -> Any:
     """Return the number of nodes above a level."""
     return ((np.int64(1) << (2 * level)) - 1) // 3
@@ -101,6 +104,14 @@ def copy_words(chunks: Any, size: Any, begin: Any, stop: Any, records: Any, word
     """Copy the words of objects [begin, stop) of a block; records learn where they end."""
     to = np.int64(records[begin - 1, 3]) if begin else np.int64(0)
     for z in range(begin, stop):
+        # Objects that are neighbours here are far apart in chunks: first their offsets are asked for, then their words.
+        if z + 2 * AHEAD < stop:
+            rank = np.int64(records[z + 2 * AHEAD, 2])
+            prefetch(ints_at(chunks[rank // size, CHUNK_OFF], size + 1), rank % size)
+        if z + AHEAD < stop:
+            rank = np.int64(records[z + AHEAD, 2])
+            start = np.int64(ints_at(chunks[rank // size, CHUNK_OFF], size + 1)[rank % size])
+            prefetch(ints_at(chunks[rank // size, CHUNK_WORDS], chunks[rank // size, CHUNK_WORD_LENGTH]), start)
         rank = np.int64(records[z, 2])
         chunk = rank // size
         row = rank - chunk * size
@@ -112,7 +123,7 @@ def copy_words(chunks: Any, size: Any, begin: Any, stop: Any, records: Any, word
         records[z, 3] = to
 
 
-@kernel
+@lean_kernel
 def _head(run: Any, room: Any, counted: Any, met: Any, shares: Any, heads: Any, top: Any) -> Any:
     """Write the head of one run of words from entry `top` on; return its end and tail, or -1 where there is no room."""
     kinds = 0

@@ -43,6 +43,8 @@ Floats = NDArray[np.float64]
 
 #: Postings of waiting work that are done for each posting that comes: merges need seven to eight.
 WORK = 12
+#: Postings of that work which take as long as to file a posting.
+FILED = 1.2
 #: Half of the way around the earth, and a little.
 FARTHEST_M = 3.15 * EARTH_RADIUS_M
 _WIDER = 1 + 1e-9
@@ -102,8 +104,11 @@ class KeptIndex:
     def add(self, objects: ObjectBatch) -> None:
         """Take in objects, and do as much of the work that waits as they are worth."""
         kept = kept_of(objects, self._log.last)
+        filed = self._log.base
         self._structure.append(kept)
-        self.tend(WORK * (len(kept.kw) + len(kept)))
+        filed = self._log.base - filed  # objects of chunks that are full: to file them is a part of the work
+        share = 1 + len(kept.kw) // max(len(kept), 1)
+        self.tend(WORK * (len(kept.kw) + len(kept)) - int(FILED * filed * share))
 
     def drop(self, first: int) -> None:
         """Forget objects; what holds none but such is given back at once, the rest of it later."""
@@ -150,10 +155,14 @@ class KeptIndex:
         off, ranks = self._verified(requests, off, out[: off[-1]])
         return off, ranks, int(info[EXAMINED])
 
+    def _settled_below(self, requests: Requests) -> bool:
+        """Tell without a look at rows that structures settle all of these questions, as they do nearly always."""
+        return self._metric == "euclidean" and not len(requests.none) and not len(requests.ring_x)
+
     def _verified(self, requests: Requests, off: Ints, ranks: Ints) -> tuple[Ints, Ints]:
         """Keep what is in circles on the globe and in polygons, and has no keyword that a request excludes."""
-        if self._metric == "euclidean" and not len(requests.none) and not len(requests.ring_x):
-            return off, ranks  # the structure has decided; nearly all questions are such
+        if self._settled_below(requests):
+            return off, ranks
         circle = (requests.region == REGION_CIRCLE) & (self._metric == "haversine")
         polygon = requests.region == REGION_POLYGON
         if not (circle.any() or polygon.any() or requests.excludes.any()):
@@ -179,6 +188,8 @@ class KeptIndex:
 
     def skq(self, requests: Requests) -> Nearest:
         """Return what is nearest to places."""
+        if self._settled_below(requests):
+            return self._nearest(requests)
         # Structures rank what they find as they go: on the globe, or where keywords are excluded, objects are found first.
         apart = requests.excludes | (self._metric == "haversine")
         if not apart.any():
@@ -194,7 +205,8 @@ class KeptIndex:
         return Nearest(taken.astype(np.int64), ordered, distances, sum(part.examined for part in parts))
 
     def _nearest(self, requests: Requests) -> Nearest:
-        k = np.clip(requests.k, 0, self._log.newest - self._log.oldest).astype(np.int32)
+        held = self._log.newest - self._log.oldest
+        k = np.maximum(np.minimum(requests.k, held), 0).astype(np.int32)
         off, info = np.zeros(len(requests) + 1, np.int64), np.zeros(2, np.int64)
         room = int(k.sum(dtype=np.int64))
         ranks, distances = np.empty(room, np.int64), np.empty(room)

@@ -16,7 +16,7 @@ from operators.indexes.objects.block_kernels import z_code
 from operators.indexes.objects.probe_kernels import ALL, ANY, EXAMINED, ONE, REGION_SIZE, fits, lead, order_words
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at, singles_at
 from operators.indexes.objects.segment_kernels import FINEST, fine, signature_bit
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = ["offer", "search_open", "skq"]
 
@@ -28,7 +28,7 @@ TOGETHER = 32
 FIRST_SQUARE = 1.0
 
 
-@kernel
+@lean_kernel
 def offer(far: Any, ranks: Any, count: Any, k: Any, distance: Any, rank: Any) -> Any:
     """Enter an object into a list of the k nearest; return how many there are."""
     if count == k and (distance > far[k - 1] or (distance == far[k - 1] and rank > ranks[k - 1])):
@@ -43,7 +43,7 @@ def offer(far: Any, ranks: Any, count: Any, k: Any, distance: Any, rank: Any) ->
     return min(count + 1, k)
 
 
-@kernel
+@lean_kernel
 def _measure(at: Any, rank: Any, k: Any, chunks: Any, shift: Any, oldest: Any, far: Any, ranks: Any, count: Any) -> Any:
     """Offer an object at its exact distance, if it is within reach; return how many are listed."""
     chunk = (rank - oldest) >> shift
@@ -54,13 +54,13 @@ def _measure(at: Any, rank: Any, k: Any, chunks: Any, shift: Any, oldest: Any, f
     return offer(far, ranks, count, k, distance, rank) if distance <= at[4] else count
 
 
-@kernel
+@lean_kernel
 def _limit(at: Any, far: Any, count: Any, k: Any) -> Any:
     """Return how far away a float32 place may be and still matter."""
     return (min(far[k - 1], at[4]) if count == k else at[4]) + at[5]
 
 
-@kernel
+@lean_kernel
 def _rings(frame: Any, grid: Any, at: Any, reach: Any) -> Any:
     """Return how many rings of cells around a place's cover what is so near, and whether these are all cells of the grid."""
     coarse, last = FINEST - (grid & 15), (np.int64(1) << (grid & 15)) - 1
@@ -74,7 +74,7 @@ def _rings(frame: Any, grid: Any, at: Any, reach: Any) -> Any:
     return ring, whole
 
 
-@kernel
+@lean_kernel
 def _check(
     pending: Any, waiting: Any, at: Any, words: Any, leading: Any, mode: Any, k: Any, chunks: Any, shift: Any, oldest: Any,
     far: Any, ranks: Any, count: Any,
@@ -100,7 +100,7 @@ def _check(
     return count
 
 
-@kernel
+@lean_kernel
 def _search_grid(
     segment: Any, frame: Any, grid: Any, done: Any, ring: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any,
     mode: Any, need: Any, k: Any, pending: Any, chunks: Any, shift: Any, oldest: Any, far: Any, ranks: Any, count: Any,
@@ -158,7 +158,7 @@ def _search_grid(
     return _check(pending, waiting, at, words, leading, mode, k, chunks, shift, oldest, far, ranks, count)
 
 
-@kernel
+@lean_kernel
 def _search_grids(
     segments: Any, frames: Any, grids: Any, done: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any,
     need: Any, k: Any, sparse: Any, uses: Any, pending: Any, chunks: Any, shift: Any, oldest: Any, far: Any, ranks: Any,
@@ -197,7 +197,7 @@ def _search_grids(
         reach = nearest * min(max(1.1 * np.sqrt((k + 1.0) / (count + 1.0)), 1.2), 2.0)
 
 
-@kernel
+@lean_kernel
 def _search_block(
     block: Any, frame: Any, at: Any, first: Any, stop: Any, k: Any, chunks: Any, shift: Any, oldest: Any, stack: Any, far: Any,
     ranks: Any, count: Any, info: Any,
@@ -256,7 +256,7 @@ def _search_block(
     return count
 
 
-@kernel
+@lean_kernel
 def search_open(
     open_: Any, newest: Any, at: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, k: Any, chunks: Any,
     shift: Any, oldest: Any, far: Any, ranks: Any, count: Any, info: Any,
@@ -280,7 +280,7 @@ def search_open(
     return count
 
 
-@kernel
+@lean_kernel
 def _expected(words: Any, uses: Any, objects: Any, any_: Any) -> Any:
     """Return about how many objects match, were words independent of each other."""
     share = 1.0

@@ -5,7 +5,7 @@ chained, the newest first. A chunk that is full never changes again, and goes wh
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -151,6 +151,7 @@ class ObjectLog:
         self.first, self.last = 0, -1
         self.chunks: list[Chunk] = []
         self._leaving: list[Slots] = []
+        self._named = False
         self._head: Slots = np.empty(0, np.int32)
         self.table: Ints = np.empty((0, CHUNK_FIELDS), np.int64)
         self._open()
@@ -217,12 +218,15 @@ class ObjectLog:
         chunk = self._newest
         words = chunk.words[: chunk.off[-1]].copy()
         self._head[words] = -1
-        digest = digest_of(chunk.kept(self.words.raw, self.size))
-        full = Chunk(chunk.first, chunk.x, chunk.y, chunk.seq, chunk.off, words, digest)
+        full = Chunk(chunk.first, chunk.x, chunk.y, chunk.seq, chunk.off, words)
+        full = self._digested(full) if self._named else full
         self.chunks.append(full)
         self.table[-1] = full.row()
         self._open()
         return full
+
+    def _digested(self, chunk: Chunk) -> Chunk:
+        return replace(chunk, digest=digest_of(chunk.kept(self.words.raw, self.size)))
 
     def drop(self, first: int) -> None:
         """Forget objects with ``seq < first``: they are not counted any more, and chunks of none but these go."""
@@ -292,7 +296,12 @@ class ObjectLog:
         return whole.take(np.arange(len(whole)))  # a copy: the open chunk changes
 
     def saved(self) -> tuple[list[tuple[str, Callable[[], Kept]]], Kept]:
-        """Return full chunks by digest, with what makes their objects, and the objects of the open one."""
+        """Return full chunks by digest, with what makes their objects, and the objects of the open one.
+
+        Digests are made from the first time on: where no states are saved, nobody pays for them.
+        """
+        self._named = True
+        self.chunks = [chunk if chunk.digest else self._digested(chunk) for chunk in self.chunks]
         raw = self.words.raw[: self.words.top].copy()  # words that leave may be other ones by the time this is written
         full: list[tuple[str, Callable[[], Kept]]]
         full = [(chunk.digest, partial(chunk.kept, raw, self.size)) for chunk in self.chunks]

@@ -21,7 +21,7 @@ from operators.indexes.objects.block_kernels import node_offset, z_code
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at, longs_at, singles_at
 from operators.indexes.objects.segment_kernels import FINEST, fine, grid_of, signature_bit
 from streams.geometry import REGION_CIRCLE, REGION_NONE
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = [
     "ALL", "ANY", "EXAMINED", "NEEDED", "ONE", "REGION_SIZE", "block_bounds", "decided", "fits", "inside", "lead",
@@ -46,7 +46,7 @@ AHEAD = 8
 _STARTS, _RECORDS = segments_of.STARTS, segments_of.RECORDS
 
 
-@kernel
+@lean_kernel
 def read_region(kind: Any, shape: Any, corner: Any, error: Any, region: Any) -> None:
     """Set up the region of a question; `error` bounds how far float32 places are off."""
     radius = shape[2] if kind == REGION_CIRCLE else 0.0
@@ -70,7 +70,7 @@ def read_region(kind: Any, shape: Any, corner: Any, error: Any, region: Any) -> 
     region[OUTER] = (radius + doubt) * (radius + doubt)
 
 
-@kernel
+@lean_kernel
 def _verdict(x: Any, y: Any, region: Any) -> Any:
     """Tell whether a float32 place is outside (0), inside (1), or too close to the border to say (2)."""
     if region[CIRCLE] != 0.0:
@@ -83,7 +83,7 @@ def _verdict(x: Any, y: Any, region: Any) -> Any:
     return 2 if (x == west) | (x == east) | (y == south) | (y == north) else 1
 
 
-@kernel
+@lean_kernel
 def inside(x: Any, y: Any, region: Any) -> Any:
     """Tell whether a place is inside, by definition."""
     if region[CIRCLE] != 0.0:
@@ -92,7 +92,7 @@ def inside(x: Any, y: Any, region: Any) -> Any:
     return (x >= region[MIN_X]) & (x <= region[MAX_X]) & (y >= region[MIN_Y]) & (y <= region[MAX_Y])
 
 
-@kernel
+@lean_kernel
 def decided(x: Any, y: Any, rank: Any, region: Any, chunks: Any, shift: Any, oldest: Any) -> Any:
     """Tell whether the object with a float32 place is inside; `oldest` is the rank where the chunk table begins."""
     verdict = _verdict(x, y, region)
@@ -104,7 +104,7 @@ def decided(x: Any, y: Any, rank: Any, region: Any, chunks: Any, shift: Any, old
     return inside(at_x, doubles_at(chunks[chunk, blocks_of.CHUNK_Y], np.int64(1) << shift)[row], region)
 
 
-@kernel
+@lean_kernel
 def fits(rank: Any, signature: Any, words: Any, leading: Any, mode: Any, chunks: Any, shift: Any, oldest: Any) -> Any:
     """Tell whether an object that has the leading word has what else it must have."""
     if mode == ANY:
@@ -129,7 +129,7 @@ def fits(rank: Any, signature: Any, words: Any, leading: Any, mode: Any, chunks:
     return True
 
 
-@kernel
+@lean_kernel
 def _span(low: Any, high: Any, corner: Any, steps: Any, level: Any) -> Any:
     """Return the columns (or rows) of two bounds; no bound is beyond the border."""
     shift = FINEST - level
@@ -138,7 +138,7 @@ def _span(low: Any, high: Any, corner: Any, steps: Any, level: Any) -> Any:
     return first, last
 
 
-@kernel
+@lean_kernel
 def probe(
     segment: Any, frame: Any, grid: Any, region: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, need: Any,
     chunks: Any, shift: Any, oldest: Any, counting: Any, out: Any, found: Any, info: Any,
@@ -193,7 +193,7 @@ def probe(
     return found
 
 
-@kernel
+@lean_kernel
 def probe_open(
     open_: Any, region: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, chunks: Any, shift: Any, oldest: Any,
     counting: Any, out: Any, found: Any, info: Any,
@@ -225,7 +225,7 @@ def probe_open(
     return found
 
 
-@kernel
+@lean_kernel
 def lead(segments: Any, frames: Any, word: Any, first: Any, stop: Any, region: Any, grids: Any) -> None:
     """Find a word's grid in every segment that counts, -1 elsewhere, and ask for the memory that a probe will read."""
     for g in range(segments.shape[0]):
@@ -260,7 +260,7 @@ def lead(segments: Any, frames: Any, word: Any, first: Any, stop: Any, region: A
                     prefetch(records, 4 * np.int64(starts[cell + left]))
 
 
-@kernel
+@lean_kernel
 def order_words(any_: Any, words: Any, uses: Any, chosen: Any) -> Any:
     """Choose the words that lead to objects, the rarest first; return how many, -1 where nothing can match.
 
@@ -281,7 +281,7 @@ def order_words(any_: Any, words: Any, uses: Any, chosen: Any) -> Any:
     return -1 if words.shape[0] > 0 and count == 0 else count
 
 
-@kernel
+@lean_kernel
 def _encloses(region: Any, frame: Any, level: Any, column: Any, row: Any, cells: Any, bounds: Any) -> Any:
     """Tell whether a node of a block is outside of a region (0), inside (1), or across its border (2).
 
@@ -304,14 +304,14 @@ def _encloses(region: Any, frame: Any, level: Any, column: Any, row: Any, cells:
     return 1 if dx * dx + dy * dy <= region[INNER] else 2
 
 
-@kernel
+@lean_kernel
 def block_bounds(region: Any, frame: Any, level: Any, bounds: Any) -> None:
     """Find the columns and rows of a region's bounds in a block."""
     bounds[0], bounds[1] = _span(region[WEST], region[EAST], frame[0], frame[2], level)
     bounds[2], bounds[3] = _span(region[SOUTH], region[NORTH], frame[1], frame[3], level)
 
 
-@kernel
+@lean_kernel
 def next_run(
     stack: Any, depth: Any, starts: Any, level: Any, region: Any, frame: Any, bounds: Any, most: Any, few: Any
 ) -> Any:
@@ -339,7 +339,7 @@ def next_run(
     return depth, np.int32(-1), np.int32(-1), 0, np.int64(0)
 
 
-@kernel
+@lean_kernel
 def probe_block(
     block: Any, frame: Any, region: Any, first: Any, stop: Any, chunks: Any, shift: Any, oldest: Any, stack: Any, bounds: Any,
     out: Any, found: Any, info: Any,
@@ -375,7 +375,7 @@ def probe_block(
                 found += 1
 
 
-@kernel
+@lean_kernel
 def scan_open(
     base: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, shift: Any, oldest: Any, out: Any, found: Any,
     info: Any,

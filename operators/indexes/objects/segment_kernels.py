@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from operators.indexes.objects.raw_arrays import ints_at, longs_at, singles_at
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = [
     "CELLS",
@@ -55,7 +55,7 @@ A_CELL = 4
 A_WORD = 4
 
 
-@kernel
+@lean_kernel
 def fine(value: Any, low: Any, steps: Any) -> Any:
     """Return the step of a place on one axis; what is outside of the frame is on its border."""
     step = (value - low) * steps
@@ -66,7 +66,7 @@ def fine(value: Any, low: Any, steps: Any) -> Any:
     return np.int64(step)
 
 
-@kernel
+@lean_kernel
 def level_of(postings: Any) -> Any:
     """Return the level of the grid for so many postings: it never has more cells than postings."""
     level = 0
@@ -75,13 +75,13 @@ def level_of(postings: Any) -> Any:
     return level
 
 
-@kernel
+@lean_kernel
 def signature_bit(word: Any) -> Any:
     """Return the bit of a word in signatures."""
     return np.int32(1) << np.int32((np.int64(word) * np.int64(2654435761) >> np.int64(27)) & np.int64(31))
 
 
-@kernel
+@lean_kernel
 def grid_of(directory: Any, entries: Any, word: Any) -> Any:
     """Return a word's first cell << 4 | level, -1 where the segment does not have it."""
     row = word >> 6
@@ -99,7 +99,7 @@ def grid_of(directory: Any, entries: Any, word: Any) -> Any:
     return entries[directory[2 * row + 1] + np.int64(count)]
 
 
-@kernel
+@lean_kernel
 def _enter(word: Any, entry: Any, count: Any, directory: Any, entries: Any) -> Any:
     """Write down the grid of a word; words come in ascending order. Return how many there are."""
     row = word >> 6
@@ -159,7 +159,7 @@ def build(
     return cells, known
 
 
-@kernel
+@lean_kernel
 def _copy(records: Any, to: Any, source: Any, p: Any, ahead: Any) -> None:
     records[to, 0] = source[4 * p]
     records[to, 1] = source[4 * p + 1]
@@ -167,7 +167,7 @@ def _copy(records: Any, to: Any, source: Any, p: Any, ahead: Any) -> None:
     records[to, 3] = source[4 * p + 3]
 
 
-@kernel
+@lean_kernel
 def _place_cells(
     segments: Any, begin: Any, end: Any, level: Any, frame: Any, records: Any, starts: Any, state: Any, budget: Any
 ) -> Any:  # fmt: skip
@@ -219,6 +219,20 @@ def _place_cells(
     return read
 
 
+@lean_kernel
+def _place_few(segments: Any, begin: Any, end: Any, records: Any, starts: Any, state: Any) -> None:
+    """Write the postings of a word that has one cell, as most words do."""
+    to = state[POSTINGS]
+    starts[state[CELLS]] = to
+    for j in range(segments.shape[0]):
+        if begin[j] < end[j]:
+            ahead = np.int32(segments[j, FIRST] - segments[0, FIRST])
+            source = ints_at(segments[j, RECORDS], 4 * segments[j, RECORD_LENGTH])
+            for p in range(begin[j], end[j]):
+                _copy(records, to, source, p, ahead)
+                to += 1
+
+
 @kernel
 def merge(
     segments: Any, frame: Any, state: Any, words: Any, budget: Any, records: Any, starts: Any, directory: Any, entries: Any
@@ -247,7 +261,11 @@ def merge(
         read += A_WORD + parts // 2
         if count > 0:
             level = level_of(count)
-            read += _place_cells(segments, begin, end, level, frame, records, starts, state, max(budget - read, 1))
+            if level == 0 and state[PHASE] == 0:
+                _place_few(segments, begin, end, records, starts, state)
+                read += count
+            else:
+                read += _place_cells(segments, begin, end, level, frame, records, starts, state, max(budget - read, 1))
             if state[PHASE] != 0:
                 break
             state[KNOWN] = _enter(word, (state[CELLS] << 4) | level, state[KNOWN], directory, entries)

@@ -23,6 +23,8 @@ OUTSIDE = 0.005
 SAMPLED = 1024
 #: Postings of one step of work, objects, and chunks.
 STEP, STEP_OBJECTS, STEP_CHUNKS = 1 << 15, 1 << 13, 8
+#: Entries of heads that there is room for at first, for each object.
+ROOM = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +195,8 @@ def _heads(
     most = (deepest + 1) * (len(records) // block_kernels.HEADED) + 1
     nodes = np.empty(block_kernels.node_offset(deepest + 1), np.int32)
     tops, tails = np.zeros(most + 1, np.int32), np.empty(most, np.int32)
-    heads, shares = np.empty((len(records), 2), np.int32), np.empty(block_kernels.LARGEST + 1, np.int64)
+    # Room that is never written is address space, not memory; to grow would be a pause.
+    heads, shares = np.empty((ROOM * len(records), 2), np.int32), np.empty(block_kernels.LARGEST + 1, np.int64)
     state = np.zeros(3, np.int64)
     while state[0] <= deepest:
         done = block_kernels.head_nodes(
@@ -205,4 +208,4 @@ def _heads(
         else:
             yield done // 4
     made = int(state[2])
-    return nodes, tops[: made + 1].copy(), heads[: tops[made]].copy(), tails[:made].copy()
+    return nodes, tops[: made + 1].copy(), heads[: tops[made]], tails[:made].copy()

@@ -33,7 +33,7 @@ from operators.indexes.objects.probe_kernels import (
 )  # fmt: skip
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at, singles_at
 from operators.indexes.objects.segment_kernels import FINEST
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = ["count_object", "count_open", "count_ranks", "list_terms", "stq"]
 
@@ -47,7 +47,7 @@ LARGE = 2048
 A_SEGMENT = 60
 
 
-@kernel
+@lean_kernel
 def count_words(words: Any, begin: Any, end: Any, counted: Any, met: Any, sums: Any) -> None:
     """Count a run of words."""
     kinds = sums[MET]
@@ -61,7 +61,7 @@ def count_words(words: Any, begin: Any, end: Any, counted: Any, met: Any, sums: 
     sums[MET] = kinds
 
 
-@kernel
+@lean_kernel
 def _look_up(head: Any, block: Any, whole: Any, counted: Any, named: Any, met: Any, sums: Any) -> None:
     """Add a head: to what is reached and what is not exceeded, or, of a node that is not wholly inside, to the latter alone."""
     tops = ints_at(block[blocks_of.TOPS], block[blocks_of.HEAD_COUNT] + 1)
@@ -83,7 +83,7 @@ def _look_up(head: Any, block: Any, whole: Any, counted: Any, named: Any, met: A
     sums[MET] = kinds
 
 
-@kernel
+@lean_kernel
 def _held(starts: Any, level: Any, region: Any, frame: Any, bounds: Any, stack: Any) -> Any:
     """Return about how many objects of a block are inside of a region."""
     stack[0, :] = 0
@@ -95,7 +95,7 @@ def _held(starts: Any, level: Any, region: Any, frame: Any, bounds: Any, stack: 
         total += end - begin
 
 
-@kernel
+@lean_kernel
 def _walk_block(
     block: Any, frame: Any, region: Any, first: Any, stop: Any, heads: Any, chunks: Any, shift: Any, oldest: Any, stack: Any,
     bounds: Any, counted: Any, named: Any, met: Any, sums: Any, info: Any,
@@ -138,7 +138,7 @@ def _walk_block(
             word = records[4 * p + 3]
 
 
-@kernel
+@lean_kernel
 def count_object(rank: Any, chunks: Any, shift: Any, oldest: Any, counted: Any, met: Any, sums: Any) -> None:
     """Count the words of one object."""
     chunk = (rank - oldest) >> shift
@@ -148,7 +148,7 @@ def count_object(rank: Any, chunks: Any, shift: Any, oldest: Any, counted: Any, 
     count_words(words, off[row], off[row + 1], counted, met, sums)
 
 
-@kernel
+@lean_kernel
 def count_open(
     base: Any, newest: Any, region: Any, first: Any, stop: Any, chunks: Any, shift: Any, oldest: Any, counted: Any, met: Any,
     sums: Any, info: Any,
@@ -249,7 +249,7 @@ def _settle(
     return True
 
 
-@kernel
+@lean_kernel
 def _forget(counted: Any, named: Any, met: Any, sums: Any) -> None:
     for i in range(sums[MET]):
         counted[met[i]] = named[met[i]] = 0
