@@ -166,11 +166,14 @@ class RejectBatch(RowColumns):
     @cache
     def empty(cls) -> "RejectBatch":
         """Return a batch of no rejects."""
-        return cls.of("", [], [])
+        none = pa.array([], pa.string())
+        return cls(Ids("text", none), np.empty(0, np.int64), Ids("text", none))
 
     @classmethod
     def of(cls, source: str, lines: Sequence[int] | Ints, reasons: Sequence[str]) -> "RejectBatch":
         """Make a batch of rejects of one file."""
+        if not len(lines):
+            return cls.empty()
         return cls(
             Ids("text", pa.repeat(pa.scalar(source, pa.string()), len(lines))),
             np.array(lines, np.int64),

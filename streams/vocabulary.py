@@ -159,6 +159,5 @@ class Encoder:
         column = column.fill_null([]) if column.null_count else column
         flat = column.flatten().dictionary_encode()
         ids = np.fromiter(map(self._keywords.__getitem__, flat.dictionary.to_pylist()), np.int64, len(flat.dictionary))
-        off = np.zeros(len(column) + 1, np.int64)
-        np.cumsum(column.value_lengths().to_numpy(zero_copy_only=False), out=off[1:])
-        return distinct_rows(off, ids[flat.indices.to_numpy(zero_copy_only=False)])
+        off = np.asarray(column.offsets)
+        return distinct_rows(off - off[0], ids[flat.indices.to_numpy(zero_copy_only=False)])

@@ -178,6 +178,8 @@ class _Cutter:
             if len(block) == 0:
                 break
             yield block
+            if self._cursor[AT] == len(array):
+                break
         cursor = self._cursor
         begin = int(cursor[BEGIN])
         self._rest = whole[begin:]

@@ -2,7 +2,8 @@
 
 Arrow parses a run of lines at once but gives up on the whole run at the first line it does not like, and it is laxer
 than the standard in a few places. So a run goes through Arrow only if every line of it can be trusted there; a run that
-cannot is halved, and what remains is read line by line. Python's json module is the definition of both.
+cannot is halved, and what remains is read line by line. To set Arrow up costs as much as hundreds of lines, so a few are
+read into Python values at once. Python's json module is the definition of all three.
 """
 
 import json
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.json
@@ -18,13 +20,15 @@ from numpy.typing import NDArray
 from streams.files.file_blocks import RecordBlock
 from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 from streams.files.objections import shown
-from streams.files.record_kernels import deepest_bracket, plain_lines
+from streams.files.record_kernels import count_keys, deepest_bracket, plain_lines
 
 __all__ = [
+    "FEW_LINES",
     "MAX_DEPTH",
     "Repeated",
     "first_types",
     "is_unicode",
+    "load_few",
     "load_line",
     "parse_run",
     "parse_runs",
@@ -37,8 +41,13 @@ MAX_DEPTH = 200
 #: Runs up to this length are read line by line when Arrow does not take them.
 _SHORT_RUN = 32
 
+#: Blocks up to this length are worth less than Arrow's set-up.
+FEW_LINES = 500
+
 #: What Arrow parses at a time, on as many threads as it has.
 _ARROW_BLOCK = 1 << 20
+
+_DECODER = msgspec.json.Decoder()
 
 Part = TypeVar("Part")
 
@@ -118,6 +127,22 @@ def parse_run(block: RecordBlock, first: int, stop: int, schema: pa.Schema) -> p
     except pa.ArrowInvalid:
         return None
     return table if table.num_rows == stop - first else None
+
+
+def load_few(block: RecordBlock, first: int, stop: int) -> list[dict[str, Any]] | None:
+    """Return the JSON objects of trusted lines; None where that might be less than `load_line` says of them.
+
+    A line that begins with a brace does not go on with what the line before has begun, so as many values as lines are one a
+    line. That a field is given more than once is seen by the number of keys.
+    """
+    data = block.data[block.start[first] : block.stop[stop - 1]]
+    try:
+        records: list[dict[str, Any]] = _DECODER.decode_lines(memoryview(data))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if len(records) != stop - first or sum(map(len, records)) != count_keys(data):
+        return None
+    return records
 
 
 def parse_runs(

@@ -149,11 +149,21 @@ def _rows_with(column: Any, values: Any) -> NDArray[np.bool_]:
     return rows
 
 
+def _size(column: Any) -> int:
+    """Return how many keywords all values together may have at most."""
+    whole: Any = column.buffers()
+    if pa.types.is_string(column.type):
+        return 0 if whole[2] is None else -(-whole[2].size * 4 // 3)
+    return len(column.values)
+
+
 def _may_exceed(column: Any, most: int) -> NDArray[np.bool_]:
     """Tell which values are so long that they might have more keywords than `most`.
 
     Three bytes of text make at most four words (NFKC turns U+FDFA into four).
     """
+    if _size(column) <= most:
+        return np.zeros(len(column), np.bool_)
     if pa.types.is_string(column.type):
         return np.asarray(pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False) * 4 > most * 3)
     return np.asarray(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False) > most)

@@ -116,14 +116,17 @@ def _unknown_operation(found: Any) -> str:
 
 def _check_location(at: Location, deletes: Flags, space: Rect, objections: Objections) -> None:
     """Note what is wrong with places; a deletion needs none, but one that it has must be one."""
+    x, y = at.x.values, at.y.values
+    inside = space.contains(x, y)
+    if inside.all() and not (at.x.bad.any() or at.y.bad.any()):
+        return  # so all of them are there, and finite
     nowhere = at.x.missing & at.y.missing
     needed = ~(nowhere & deletes)
     objections.note(nowhere & needed, lambda _: "no location, expected x and y or lon and lat")
     _check_coordinate(at.x, needed, lambda row: "lon" if at.geographic[row] else "x", objections)
     _check_coordinate(at.y, needed, lambda row: "lat" if at.geographic[row] else "y", objections)
-    x, y = at.x.values, at.y.values
     where = f"is outside the space {list(space.as_tuple())}"
-    objections.note_many(~space.contains(x, y) & needed, lambda rows: _told_places(x[rows], y[rows], where))
+    objections.note_many(~inside & needed, lambda rows: _told_places(x[rows], y[rows], where))
 
 
 def _told_places(x: Floats, y: Floats, where: str) -> list[str]:

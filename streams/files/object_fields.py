@@ -4,6 +4,7 @@ A `Field` keeps apart what is missing, what is there but no value, and the value
 `streams.files.object_columns`, for all formats alike.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -128,6 +129,11 @@ def _nothing(_: int) -> None:
 
 def id_values(values: Sequence[Any], is_text: Callable[[str], bool]) -> Field:
     """Read identifiers from JSON values."""
+    kinds = set(map(type, values))
+    if kinds == {int} and min(values) in _INT64 and max(values) in _INT64:
+        return Field(Ids("int", np.array(values, np.int64)), _none(len(values)), _none(len(values)), _nothing)
+    if kinds == {str} and all(values) and all(map(str.isascii, values)):
+        return Field(Ids("text", pa.array(values, pa.string())), _none(len(values)), _none(len(values)), _nothing)
     missing = np.array([v is None or v == "" for v in values], np.bool_)
     good = [type(v) is int or (isinstance(v, str) and is_text(v)) for v in values]
     filler: int | str = "" if any(isinstance(v, str) for v in values) else 0
@@ -148,6 +154,12 @@ def time_field(column: Any, unit: str = "ms") -> Field:
 
 def time_values(values: Sequence[Any], unit: str = "ms") -> Field:
     """Read event times from JSON values; seconds may have a fraction."""
+    kinds = set(map(type, values))
+    if kinds == {type(None)}:
+        return Field(np.zeros(len(values), np.int64), ~_none(len(values)), _none(len(values)), _nothing)
+    if kinds == {int} and min(values) in _INT64 and max(values) in _INT64:
+        ts = ticks_to_ms(np.array(values, np.int64), unit)
+        return Field(ts, _none(len(ts)), (ts <= -MAX_TS) | (ts >= MAX_TS), values.__getitem__)
     numbers = (int, float) if unit == "s" else (int,)
     read = [
         read_time(repr(value), unit) if type(value) in numbers
@@ -182,6 +194,12 @@ def number_texts(texts: Any) -> Field:
 
 def number_values(values: Sequence[Any]) -> Field:
     """Read numbers from JSON values."""
+    kinds = set(map(type, values))
+    if kinds == {type(None)}:
+        return Field(np.full(len(values), np.nan), ~_none(len(values)), _none(len(values)), _nothing)
+    if kinds <= {int, float}:
+        with contextlib.suppress(OverflowError):  # an integer of hundreds of digits
+            return Field(np.array(values, np.float64), _none(len(values)), _none(len(values)), _nothing)
     missing = np.array([value is None for value in values], np.bool_)
     fine = [type(value) in (int, float) for value in values]
     numbers = np.array([_float(v) if good else np.nan for v, good in zip(values, fine, strict=True)], np.float64)
@@ -191,7 +209,7 @@ def number_values(values: Sequence[Any]) -> Field:
 def _float(value: float) -> float:
     try:
         return float(value)
-    except OverflowError:  # an integer of hundreds of digits
+    except OverflowError:
         return np.inf if value > 0 else -np.inf
 
 

@@ -73,12 +73,15 @@ class ObjectForm:
         """Return for each field that a file has the columns that have it, declared ones whether they are there or not."""
         taken = {source for sources in self.columns.values() for source in sources}
         free = [name for name in there if name not in taken]
+        folded = {name.casefold() for name in free}
         found: Sources = {}
         for name in FIELDS:
             if name in self.columns:
                 found[name] = tuple(self.columns[name])
             elif name in free:
                 found[name] = (name,)
+            elif folded.isdisjoint(_names(name)):
+                continue
             elif len(common := _common(name, free)) > 1:
                 which = f'say which: columns = {{ {name} = "{common[0]}" }}'
                 raise InputError(f"{path}: '{common[0]}' and '{common[1]}' may both be {name}; {which}")
@@ -88,8 +91,12 @@ class ObjectForm:
 
 
 def _common(name: str, there: Iterable[str]) -> list[str]:
-    known = (name, *COMMON_NAMES.get(name, ()))
+    known = _names(name)
     return [column for column in dict.fromkeys(there) if column.casefold() in known]
+
+
+def _names(name: str) -> tuple[str, ...]:
+    return (name, *COMMON_NAMES.get(name, ()))
 
 
 #: Files that spell objects as the contract does, or nearly.

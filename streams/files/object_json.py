@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from streams.files import json_blocks
 from streams.files.file_blocks import ReadLimits, RecordBlock
-from streams.files.json_blocks import Repeated, first_types, is_unicode, load_line, parse_run, parse_runs
+from streams.files.json_blocks import Repeated, first_types, is_unicode, load_few, load_line, parse_run, parse_runs
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
 from streams.files.object_fields import (
@@ -36,6 +38,7 @@ _SCHEMA = {
     "keyword_ids": pa.list_(pa.int64()), "keywords": pa.list_(pa.string()), "text": pa.string(), "op": pa.string(),
 }  # fmt: skip
 _INT64 = range(-(2**63), 2**63)
+_NOTHING = type(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ class JsonKeys:
         """The field that each key is for."""
         return {source: name for name, sources in self.sources.items() for source in sources}
 
+    @property
+    def plain(self) -> bool:
+        """Whether every field has its own name."""
+        return all(sources == (name,) for name, sources in self.sources.items())
+
 
 def keys_of(path: str, first: RecordBlock, form: ObjectForm) -> JsonKeys:
     """Tell by the first line of a file which keys have which field; one that it does not have is known by its own name."""
@@ -60,10 +68,11 @@ def keys_of(path: str, first: RecordBlock, form: ObjectForm) -> JsonKeys:
 
 
 def json_objects(block: RecordBlock, keys: JsonKeys, space: Rect, limits: ReadLimits) -> ObjectColumns:
-    """Read a block of lines: through Arrow where it can be trusted, else line by line, with the same result."""
+    """Read a block of lines: at once where that can be trusted, else line by line, with the same result."""
+    at_once = _few if len(block) <= json_blocks.FEW_LINES else _fast
     parts = parse_runs(
         block,
-        lambda first, stop: _fast(block, first, stop, keys, space, limits),
+        lambda first, stop: at_once(block, first, stop, keys, space, limits),
         lambda first, stop: _exact(block, first, stop, keys, space, limits),
     )
     return ObjectColumns.concat(parts)
@@ -96,6 +105,22 @@ def _fast(
     )  # fmt: skip
 
 
+def _few(
+    block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rect, limits: ReadLimits
+) -> ObjectColumns | None:
+    records = load_few(block, first, stop)
+    if records is None:
+        return None
+    if not keys.plain:
+        records = [_named(record, keys) for record in records]
+    return record_objects(records, Objections(len(records)), keys.form, space, limits)
+
+
+def _named(record: Mapping[str, Any], keys: JsonKeys) -> dict[str, Any]:
+    """Return the fields of a record by their own names; the rest of it may be large."""
+    return {name: _value(record, sources) for name, sources in keys.sources.items()}
+
+
 def _times(field: Field, form: ObjectForm) -> Field:
     return stamped_field(field) if form.stamped else field
 
@@ -116,8 +141,7 @@ def _exact(block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rec
             record = {}
         elif isinstance(record, Repeated) and (twice := record.fields & known.keys()):
             objections.note_row(row, f"field '{min(twice)}' is given more than once")
-        # The rest of a record may be large.
-        records.append({name: _value(record, sources) for name, sources in keys.sources.items()})
+        records.append(_named(record, keys))
 
     return record_objects(records, objections, keys.form, space, limits)
 
@@ -127,29 +151,30 @@ def record_objects(
 ) -> ObjectColumns:
     """Check records one by one, as Python values by the names of fields; those with an objection may be empty."""
     rows = len(records)
-
-    def values(name: str) -> list[Any]:
-        return [record.get(name) for record in records]
-
-    plain = np.array([r.get("x") is not None or r.get("y") is not None for r in records], np.bool_)
-    operations = [_text(objections, row, "op", value) for row, value in enumerate(values("op"))]
-    ids = [_list(objections, row, "keyword_ids", value) for row, value in enumerate(values("keyword_ids"))]
-    words = [_list(objections, row, "keywords", value) for row, value in enumerate(values("keywords"))]
-    texts = [_text(objections, row, "text", value) for row, value in enumerate(values("text"))]
+    there = set().union(*records)
+    column = {name: _column(records, name) if name in there else [None] * rows for name in _SCHEMA}
+    operations = _texts(objections, "op", column["op"])
+    ids = _lists(objections, "keyword_ids", column["keyword_ids"])
+    words = _lists(objections, "keywords", column["keywords"])
+    texts = _texts(objections, "text", column["text"])
+    x, y, lon, lat = (number_values(column[name]) for name in ("x", "y", "lon", "lat"))
+    plain = ~(x.missing & y.missing)
     return settle(
-        row_field(rows) if form.row_ids else id_values(values("id"), is_unicode),
-        _times(time_values(values("ts"), form.time_unit), form),
-        Location(
-            pick(number_values(values("x")), number_values(values("lon")), plain),
-            pick(number_values(values("y")), number_values(values("lat")), plain),
-            ~plain,
-        ),
-        operation_field(pa.array(operations, pa.string()), rows),
-        KeywordColumns.of(
-            rows, pa.array(ids, _SCHEMA["keyword_ids"]), pa.array(words, _SCHEMA["keywords"]), pa.array(texts, pa.string())
-        ),
+        row_field(rows) if form.row_ids else id_values(column["id"], is_unicode),
+        _times(time_values(column["ts"], form.time_unit), form),
+        Location(x, y, ~plain) if plain.all() else Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
+        operation_field(operations, rows),
+        KeywordColumns.of(rows, ids, words, texts),
         space, limits, objections,
     )  # fmt: skip
+
+
+def _column(records: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return a field of all records, None where one has it not."""
+    try:
+        return list(map(itemgetter(name), records))
+    except KeyError:
+        return [record.get(name) for record in records]
 
 
 def _value(record: Mapping[str, Any], sources: Sequence[str]) -> Any:
@@ -161,12 +186,40 @@ def _value(record: Mapping[str, Any], sources: Sequence[str]) -> Any:
     return strange[0] if strange else " ".join(found)
 
 
+def _texts(objections: Objections, name: str, values: list[Any]) -> Any:
+    """Return a column of strings, None where there are none; note what is no string."""
+    kinds = set(map(type, values))
+    if kinds <= {_NOTHING}:
+        return None
+    if not (kinds == {str} and all(map(str.isascii, values))):
+        values = [_text(objections, row, name, value) for row, value in enumerate(values)]
+    return pa.array(values, pa.string())
+
+
 def _text(objections: Objections, row: int, name: str, value: Any) -> str | None:
     """Return a string or nothing; note anything else."""
     if value is None or (isinstance(value, str) and is_unicode(value)):
         return value
     objections.note_row(row, f"{name} is {shown(value)}, expected a string")
     return None
+
+
+def _lists(objections: Objections, name: str, values: list[Any]) -> Any:
+    """Return a column of lists, None where there are none; note what is none."""
+    kinds = set(map(type, values))
+    if kinds <= {_NOTHING}:
+        return None
+    if kinds != {list} or not _plain_items(name, list(chain.from_iterable(values))):
+        values = [_list(objections, row, name, value) for row, value in enumerate(values)]
+    return pa.array(values, _SCHEMA[name])
+
+
+def _plain_items(name: str, items: list[Any]) -> bool:
+    """Tell whether all items of lists are what these are made of, as far as that is quickly told."""
+    kinds = set(map(type, items))
+    if name == "keywords":
+        return kinds == {str} and all(map(str.isascii, items))
+    return kinds == {int} and min(items) in _INT64 and max(items) in _INT64
 
 
 def _list(objections: Objections, row: int, name: str, value: Any) -> list[Any] | None:

@@ -37,12 +37,16 @@ class Objections:
 
     def note(self, rows: NDArray[np.bool_], reason: Callable[[int], str]) -> None:
         """Give these rows a reason, unless they have one."""
+        if not rows.any():
+            return
         for row in np.flatnonzero(rows & ~self.bad).tolist():
             self.reasons[row] = reason(row)
         self.bad |= rows
 
     def note_many(self, rows: NDArray[np.bool_], reasons: Callable[[NDArray[np.int64]], list[str]]) -> None:
         """As `note`, with the reasons of many rows made at once: a call a row would take longer than to read it."""
+        if not rows.any():
+            return
         fresh = np.flatnonzero(rows & ~self.bad)
         if len(fresh):
             self.reasons.update(zip(fresh.tolist(), reasons(fresh), strict=True))

@@ -20,6 +20,7 @@ __all__ = [
     "LINE",
     "STATE",
     "copy_fields",
+    "count_keys",
     "cut_fields",
     "cut_records",
     "deepest_bracket",
@@ -202,3 +203,23 @@ def deepest_bracket(data: Bytes) -> int:
             depth -= 1
         at += 1
     return deepest
+
+
+@kernel
+def count_keys(data: Bytes) -> int:
+    """Return how many keys the outermost objects of JSON lines have, those that are given twice counted twice."""
+    depth, keys, at, inside = 0, 0, 0, False
+    while at < len(data):
+        byte = data[at]
+        if byte == _QUOTE:
+            inside = not inside
+        elif inside:
+            at += byte == _BACKSLASH
+        elif byte in (_BRACKET, _BRACE):
+            depth += 1
+        elif byte in (_BRACKET_END, _BRACE_END):
+            depth -= 1
+        elif byte == _COLON:
+            keys += depth == 1
+        at += 1
+    return keys

@@ -55,6 +55,9 @@ lines = st.one_of(
             b'{"id":1,"ts":0,"x":0,"y":0,"a":' + b"[" * 150 + b"]" * 150 + b"}",
             b'{"id":1,"ts":0,"x":0,"y":0,"a":' + b"[" * 250 + b"]" * 250 + b"}",
             b'{"id":1,"ts":0,"x":0,"y":0,"text":"' + b"[" * 250 + b'"}', b'{"id":1,"text":"' + b"a" * 2_000 + b'"}',
+            b'{"id":1,"ts":0,"x":0,"y":0,"text":"a:b","text":"c"}', b'{"id":1,"ts":0,"x":0,"y":0,"z":{"a":1,"a":2}}',
+            b'{"id":"\\ud800\\ud800","ts":0,"x":0,"y":0}', b'{"id":"\\udc00","ts":0,"x":-0,"y":1e-400}',
+            b'{"id":1,"ts":0,"x":0,"y":0,"a\\":":1,"a\\":":2,"b":[{"c":1}]}', b'{"id":1,"ts":0,"x":0,"y":%b}' % (b"9" * 400),
             b'{"\\u0069d":1,"ts":0,"x":0,"y":0}', b' {"id":1,"ts":0,"x":0,"y":0} ', b'{"id":1.0,"ts":0,"x":0,"y":0}',
         ]
     ),
@@ -182,10 +185,12 @@ def test_json_objects_are_accepted_by_the_rules(folder, records):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(files, st.lists(typed, max_size=12).map(lambda found: "\n".join(map(json.dumps, found)).encode())))
 def test_json_lines_read_fast_are_read_exactly(folder, content):
-    """Whole blocks through Arrow give what line after line gives, accepted and rejected, word for word."""
+    """A few lines at once, and whole blocks through Arrow, give what line after line gives, word for word."""
     path = folder / "lines.jsonl"
     path.write_bytes(content)
     fast = rows(read(path))
+    with mock.patch.object(json_blocks, "FEW_LINES", 0):
+        assert rows(read(path)) == fast
     with mock.patch.object(json_blocks, "trusted_lines", lambda block: np.zeros(len(block), np.bool_)):
         assert rows(read(path)) == fast
 
