@@ -127,6 +127,10 @@ class KeptCore(StandingQueries):
         self._here.add(objects)
         self._kept += len(objects)
 
+    def after(self, ts: int | None) -> ObjectBatch:
+        """Return the objects in memory that are younger than a time, without their identifiers; None: all of them."""
+        return self._here.after(_BEGINNING if ts is None else ts)
+
     def forget(self, until: int | None) -> None:
         """Let objects leave memory, into the storage where there is one.
 

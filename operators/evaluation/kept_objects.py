@@ -45,6 +45,15 @@ class KeptObjects:
         seq = self.log.seq[rows]
         return as_objects(self.index.kept(0, first), self.log.ts[rows], self.log.ids(seq))
 
+    def after(self, ts: int) -> ObjectBatch:
+        """Return the objects that are younger than a time; places in the input stand for identifiers."""
+        first = self.log.first_after(ts)
+        rows = slice(int(np.searchsorted(self.log.seq, first)), len(self.log))
+        seq = self.log.seq[rows]
+        if not len(seq):
+            return ObjectBatch.empty()
+        return as_objects(self.index.kept(first, int(seq[-1]) + 1), self.log.ts[rows].copy(), Ids("int", seq.copy()))
+
     def drop(self, first: int) -> None:
         """Forget objects with ``seq < first``."""
         self.log.drop(first)

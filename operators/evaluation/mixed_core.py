@@ -3,6 +3,9 @@
 Continuous `range` queries report matches, continuous `knn` queries have lists that live, and everything that is answered at
 instants (snapshots, continuous `terms` queries) is answered from the objects that are kept. Continuous `terms` queries
 whose window fits may be counted by an index of their own, which remembers what it counted at the last slide.
+
+That index has objects of its own, as far back as its queries look and no further: where a query comes that looks back further,
+it is filled again from those that are kept. So states hold objects once, and where nobody asks for terms so does memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +34,8 @@ class MixedCore:
 
     Args:
         matching, nearest, kept: of continuous range queries, continuous knn queries, and those that are answered from objects.
-        terms: of continuous terms queries; None: these are answered from objects too.
+        terms: of continuous terms queries; None: these are answered from objects too. It begins without objects, and
+            `kept` must have in memory whatever it may look back to.
         terms_ms: the longest window that `terms` looks back.
     """
 
@@ -79,7 +83,17 @@ class MixedCore:
         """Add registrations."""
         for part, rows in self._split(queries):
             if len(rows):
-                part.insert(queries if len(rows) == len(queries) else queries.take(rows))
+                some = queries if len(rows) == len(queries) else queries.take(rows)
+                if part is self._terms:
+                    self._look_back(int(some.window.max()))
+                part.insert(some)
+
+    def _look_back(self, window: int) -> None:
+        """Have the objects of such a window counted; twice as many as before, at least, so that this is not done often."""
+        terms = self._terms
+        if terms is not None and window > (reach := terms.looks_back_ms or 0):
+            reach = min(max(window, 2 * reach), self._terms_ms)
+            terms.refill(self._kept.after(None if terms.passed is None else terms.passed - reach), reach)
 
     def set_end(self, numbers: Ints, ends: Ints) -> None:
         """Lower ends."""
@@ -118,13 +132,17 @@ class MixedCore:
     def keep(self, objects: ObjectBatch) -> None:
         """Take in the objects of an epoch, in the order of the input."""
         self._kept.keep(objects)
-        if self._terms is not None:
+        if self._terms is not None and self._terms.looks_back_ms:
             self._terms.keep(objects)
 
     def settle(self, now: int, until: int | None) -> Found:
         """Let time go by: objects that nobody can ask for any more are forgotten."""
         self._kept.forget(until)
-        return Found() if self._terms is None else self._terms.settle(now, until)
+        if self._terms is None:
+            return Found()
+        if self._terms.looks_back_ms and not len(self._terms):
+            self._terms.refill(ObjectBatch.empty(), 0)
+        return self._terms.settle(now, until)
 
     def answer(self, numbers: Ints, instants: Ints) -> RankedBatch:
         """Answer queries as of instants that have passed."""
@@ -191,12 +209,16 @@ class MixedCore:
     def snapshot(self) -> dict[str, Any]:
         """Return the states of all parts."""
         parts = {name: part.snapshot() for name, part in zip(_NAMES, self._parts, strict=False)}
+        if "terms" in parts:
+            parts["terms"] = TermsCore.without_objects(parts["terms"])
         return {**parts, "terms_ms": self._terms_ms}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a snapshot."""
         for name, part in zip(_NAMES, self._parts, strict=False):
             part.restore(state[name])
+        if self._terms is not None and len(self._terms):
+            self._look_back(int(self._terms.queries(self._terms.numbers()).window.max()))
 
     @staticmethod
     def saved_queries(state: Mapping[str, Any]) -> QueryBatch:
@@ -227,10 +249,7 @@ class MixedCore:
         """Return a snapshot with the objects of others in place of its own."""
         queries = KeptCore.saved_queries(state["kept"])
         kept = KeptCore.divided(state["kept"], queries, [giver["kept"] for giver in givers])
-        if "terms" not in state:
-            return {**state, "kept": kept}
-        terms = TermsCore.with_objects(state["terms"], [giver["terms"] for giver in givers])
-        return {**state, "kept": kept, "terms": terms}
+        return {**state, "kept": kept}
 
 
 #: The parts by their names in states.

@@ -50,7 +50,7 @@ class SstdEvaluator(Evaluator):
         nearest: which index holds continuous knn queries; one of `operators.indexes.knn.registry.KNN_INDEXES`.
         objects: which index holds the objects; one of `operators.indexes.objects.registry.OBJECT_INDEXES`.
         terms: which index counts for continuous terms queries; one of `operators.indexes.terms.registry.TERMS_INDEXES`, or
-            ``objects``: none of its own. It has those whose window is within `keep_ms`.
+            ``objects``: none of its own. It has those whose window is within `keep_ms`; with `keep_objects` there is none.
         keep_ms: objects are kept in memory for so long; 0: as long as the run. Without a storage this is how far back windows
             may reach.
         keep_objects: how many objects at most an evaluator keeps in memory; 0: any number. It needs a storage.
@@ -200,11 +200,11 @@ class SstdEvaluator(Evaluator):
         return self._mixed
 
     def _make_terms(self, context: TaskContext) -> TermsCore | None:
-        """Return what counts for continuous terms queries: it has all objects in memory, as long as windows reach."""
-        if self.terms == FROM_OBJECTS or (self.storage and not self.keep_ms):
+        """Return what counts for continuous terms queries, where all objects that these may look back to are in memory."""
+        if self.terms == FROM_OBJECTS or self.keep_objects or (self.storage and not self.keep_ms):
             return None
         name = f"terms-{context.index}-of-{context.parallelism}"
-        return TermsCore(make_terms_index(self.terms, context.space, context.metric, name), self.keep_ms or None)
+        return TermsCore(make_terms_index(self.terms, context.space, context.metric, name), 0)
 
 
 def _objection(plan: Plan) -> str | None:

@@ -23,6 +23,9 @@ from streams.columns import Ints
 
 __all__ = ["TermsCore"]
 
+#: Objects that are taken in together where many are.
+FILLED = 8192
+
 _NONE: Ints = np.empty(0, np.int64)
 
 
@@ -30,6 +33,8 @@ class TermsCore:
     """Continuous terms queries: objects are kept, and queries are counted at their instants.
 
     Attributes:
+        looks_back_ms: what is older is forgotten; None: nothing is.
+        passed: the time whose windows were kept when objects were forgotten last; None before.
         routed_since: objects that are younger than this have followed the routes of now, older ones may be anywhere.
         speaks: where objects are at every evaluator, tells which queries are answered here; None: all that are held.
     """
@@ -40,8 +45,9 @@ class TermsCore:
     weighs_queries: ClassVar = False
 
     def __init__(self, index: StandingTerms, kept_ms: int | None) -> None:
-        self._index, self._kept_ms = index, kept_ms
+        self._index, self.looks_back_ms = index, kept_ms
         self._answered: int | None = None
+        self.passed: int | None = None
         self._since: Ints = _NONE
         self.routed_since = ALWAYS
         self.speaks: Callable[[QueryBatch], NDArray[np.bool_]] | None = None
@@ -49,6 +55,9 @@ class TermsCore:
         self.set_end, self.remove, self.ended = index.set_end, index.remove, index.ended
         self.hush, self.wake, self.touching = index.hush, index.wake, index.touching
         self.cost, self.reset_cost, self.keep = index.cost, index.reset_cost, index.take
+
+    def __len__(self) -> int:
+        return len(self._index)
 
     def insert(self, queries: QueryBatch) -> None:
         """Add registrations; who knows that all of their objects come here says so."""
@@ -66,15 +75,25 @@ class TermsCore:
         """Return since when all objects of queries that are held come here."""
         return self._since[self._index.slots(numbers)]
 
+    def refill(self, objects: ObjectBatch, looks_back_ms: int) -> None:
+        """Have these objects in place of those that are here, and look back so far from now on; counts are made anew."""
+        numbers = self.numbers()
+        since = self.completeness(numbers)
+        self._index.restore({**self._index.snapshot(), "window_objects": TermWindow.saved(ObjectBatch.empty())})
+        for start in range(0, len(objects), FILLED):  # as they would have come: memory returns by what came together
+            self._index.take(objects.slice(start, start + FILLED))
+        self.complete(numbers, since)
+        self.looks_back_ms = looks_back_ms
+
     def take(self, _objects: ObjectBatch) -> Found:
         """Find nothing: queries are answered at their instants."""
         return Found()
 
     def settle(self, _now: int, until: int | None) -> Found:
         """Let time go by: what is due before `until` is answered after this, so what was complete the last time counts."""
-        if self._answered is not None and self._kept_ms is not None:
-            self._index.forget(self._answered - self._kept_ms)
-        self._answered = until
+        if self._answered is not None and self.looks_back_ms is not None:
+            self._index.forget(self._answered - self.looks_back_ms)
+        self.passed, self._answered = self._answered, until
         return Found()
 
     def answer(self, numbers: Ints, instants: Ints) -> RankedBatch:
@@ -123,6 +142,7 @@ class TermsCore:
             "since": self.completeness(self.numbers()),
             "routed_since": self.routed_since,
             "answered": self._answered,
+            "passed": self.passed,
             "everywhere": self.speaks is not None,
         }
 
@@ -131,6 +151,7 @@ class TermsCore:
         self._index.restore(state["index"])
         self.complete(np.asarray(state["index"]["number"]), np.asarray(state["since"]))
         self._answered, self.routed_since = state["answered"], state["routed_since"]
+        self.passed = state.get("passed")
 
     @staticmethod
     def saved_queries(state: Mapping[str, Any]) -> QueryBatch:
@@ -149,6 +170,11 @@ class TermsCore:
         queries = queries.take(np.argsort(queries.number, kind="stable"))
         index = {**like["index"], **saved_columns(queries), "asleep": asleep, "cost": cost}
         return {**like, "index": index, "since": np.full(len(queries), NEVER_ALL), "routed_since": NEVER_ALL}
+
+    @staticmethod
+    def without_objects(state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a snapshot that leaves out objects: whoever restores it has them from elsewhere."""
+        return {**state, "index": {**state["index"], "window_objects": TermWindow.saved(ObjectBatch.empty())}}
 
     @staticmethod
     def with_objects(state: Mapping[str, Any], givers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

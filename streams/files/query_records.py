@@ -223,7 +223,9 @@ def _duration(given: Mapping[str, Any], name: str, allowed: bool, otherwise: str
         return None
     if not allowed:
         raise _RefusedError(otherwise)
-    if type(value) is not int or not 0 < value < MAX_TS:
+    if type(value) is int and value >= MAX_TS:
+        raise _RefusedError(f"{name} is {shown(value)}, expected less than {MAX_TS} milliseconds")
+    if type(value) is not int or value <= 0:
         raise _RefusedError(f"{name} is {shown(value)}, expected a positive number of milliseconds, as an integer")
     return value
 

@@ -8,11 +8,21 @@ from range_model import PlainQuery, query_batch
 
 from operators.balancing.orders import MOST_PLANS, Order, PlanSchedule
 from operators.evaluation.arrival_log import CHUNK, ArrivalLog
+from operators.evaluation.kept_core import KeptCore
+from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.lingering import Lingering
+from operators.evaluation.mixed_core import MixedCore
+from operators.evaluation.range_core import RangeCore
+from operators.evaluation.terms_core import TermsCore
+from operators.indexes import make_range_index
+from operators.indexes.knn.registry import make_knn_index
+from operators.indexes.objects.registry import make_object_index
+from operators.indexes.terms.registry import make_terms_index
+from operators.indexes.terms.term_window import TermWindow
 from partitioners.builders.kd_decomposition import uniform_plan
 from partitioners.grids.fine_grid import FineGrid
 from partitioners.plans.plan_change import change_between, pack_change
-from streams.batches import NO_WINDOW, TYPE_RANGE, TYPE_TERMS, ObjectBatch
+from streams.batches import NO_WINDOW, OP_UPSERT, TYPE_RANGE, TYPE_TERMS, ObjectBatch
 from streams.columns import Ids
 from streams.geometry import REGION_RECT, Rect
 from streams.state import pack_state, unpack_state
@@ -24,7 +34,19 @@ LOW, HIGH = (0.1, 0.1, 0.2, 0.2), (0.1, 0.8, 0.2, 0.9)
 def asked(box, ts, window, number=0, type_=TYPE_RANGE, *, slide=0):
     """Return a snapshot of a box, or what is asked at every slide."""
     return query_batch(
-        [PlainQuery(number, REGION_RECT, box, ts=ts, type=type_, slide=slide, window=window, continuous=slide > 0)]
+        [
+            PlainQuery(
+                number,
+                REGION_RECT,
+                box,
+                ts=ts,
+                type=type_,
+                slide=slide,
+                window=window,
+                continuous=slide > 0,
+                k=3 if slide else 0,
+            )
+        ]
     )
 
 
@@ -137,3 +159,67 @@ def test_logs_of_several_are_one_in_the_order_of_the_input():
     both.restore(ArrivalLog.united([one.snapshot(), other.snapshot()]))
     assert both.seq.tolist() == list(range(10))
     assert both.ids(both.seq).to_list() == list(range(10))
+
+
+def mixed_core(keep_ms, *queries):
+    """Return SSTD's parts with the indexes that are looked through, and queries in them."""
+    terms = TermsCore(make_terms_index("brute", SPACE), 0)
+    matching, nearest = RangeCore(make_range_index("brute", SPACE)), KnnCore(make_knn_index("brute", SPACE))
+    core = MixedCore(
+        matching, nearest, KeptCore(SPACE, "euclidean", make_object_index("brute", SPACE), keep_ms), terms, keep_ms
+    )
+    for query in queries:
+        core.insert(query)
+    return core, terms
+
+
+def pass_time(core, first, stop):
+    """Let an object with the keyword 7 come in every millisecond."""
+    for ts in range(first, stop):
+        one = np.array([ts])
+        off, place = np.array([0, 1], np.int32), np.array([0.15])
+        core.keep(
+            ObjectBatch(one, one, place, place, np.full(1, OP_UPSERT, np.uint8), off, np.array([7]), Ids("int", one))
+        )
+        core.settle(ts, ts)
+
+
+def counted(core, number, instant):
+    """Return the counts of a terms query at an instant."""
+    return core.answer(np.array([number]), np.array([instant])).value.tolist()
+
+
+def held(terms):
+    """Return how many objects there are to count."""
+    return len(TermWindow.saved_objects(terms.snapshot()["index"]["window_objects"]))
+
+
+def test_objects_are_held_for_terms_as_far_back_as_queries_look():
+    """Without a terms query none are; one that looks back further than all others is answered from objects that are kept."""
+    core, terms = mixed_core(100)
+    pass_time(core, 0, 60)
+    assert held(terms) == 0
+    core.insert(asked(LOW, 60, 10, 1, TYPE_TERMS, slide=5))
+    assert counted(core, 1, 59) == [10.0]
+    pass_time(core, 60, 90)
+    assert counted(core, 1, 89) == [10.0]
+    pass_time(core, 90, 91)
+    assert held(terms) < 20
+    core.insert(asked(LOW, 91, 50, 2, TYPE_TERMS, slide=5))
+    assert [counted(core, 1, 90), counted(core, 2, 90)] == [[10.0], [50.0]]
+    core.remove(np.array([1, 2]))
+    pass_time(core, 91, 93)
+    assert held(terms) == 0
+
+
+def test_states_hold_objects_once_and_restored_ones_count_on():
+    """A state has no objects for terms; who restores it counts from those that are kept, and time goes by for both alike."""
+    core, _ = mixed_core(100, asked(LOW, 0, 50, 1, TYPE_TERMS, slide=5))
+    pass_time(core, 0, 120)
+    state = unpack_state(pack_state(core.snapshot()))
+    assert not len(state["terms"]["index"]["window_objects"]["tail"])
+    again, _ = mixed_core(100)
+    again.restore(state)
+    for one in (core, again):
+        pass_time(one, 120, 130)
+        assert counted(one, 1, 129) == [50.0]

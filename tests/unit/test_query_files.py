@@ -161,6 +161,10 @@ REJECTED = [
     (TERMS | {"window": 5}, "no slide, expected one for a continuous terms query"),
     (TERMS | {"slide": 5}, "no window, expected one for a continuous terms query"),
     (TERMS | STEADY | {"slide": 0}, "slide is 0, expected a positive number of milliseconds"),
+    (
+        TERMS | STEADY | {"slide": 2**62},
+        "slide is 4611686018427387904, expected less than 4611686018427387904 milliseconds",
+    ),
     (TERMS | STEADY | {"continuous": False}, "a snapshot query has no slide"),
     ({"op": "unregister", "id": "x", "ts": 5}, 'id "x" is not registered'),
     ({"op": "unregister", "id": "live", "ts": 5, "type": "range"}, "an unregistration has no field 'type'"),
