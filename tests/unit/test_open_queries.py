@@ -32,6 +32,8 @@ def test_open_queries_makes_room_in_bulk():
     assert not open_queries.register_all(["new", 1_000], [1, 2], [9, 9])
     assert not open_queries.register_all(["new", "new"], [1, 2], [9, 9])
     assert len(open_queries) == 1_500
+    assert str(open_queries.unregister("new", 6)).endswith("is not registered")
+    assert open_queries.unregister(1_001, 6) == 1
 
 
 def test_open_queries_needs_room_for_one():
