@@ -4,6 +4,7 @@ An id may be used again once its query has ended. Ended entries stay until they 
 of them go at once, so that a registration costs constant time on average.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,14 +55,16 @@ class OpenQueries:
 
     def register_all(self, names: Sequence[int | str], numbers: Sequence[int], ends: Sequence[int]) -> bool:
         """Enter many queries at once if none of the ids is known; else enter none and return False."""
-        entries = dict(zip(names, numbers, strict=True))
-        if (
-            len(entries) < len(names)
-            or len(self._numbers) + len(names) > min(self._purge_at, self._limit)
-            or not self._numbers.keys().isdisjoint(entries)
-        ):
+        if len(self._numbers) + len(names) > min(self._purge_at, self._limit):
             return False
-        self._numbers.update(entries)
+        # One look into the table for each. Where an id was known, or comes twice, fewer are new: these are the last.
+        before = len(self._numbers)
+        deque(map(self._numbers.setdefault, names, numbers), maxlen=0)
+        entered = len(self._numbers) - before
+        if entered < len(names):
+            for _ in range(entered):
+                self._numbers.popitem()
+            return False
         if ends.count(FOREVER) < len(names):
             self._ends.update((name, end) for name, end in zip(names, ends, strict=True) if end != FOREVER)
             self._first_end = min(self._first_end, *ends)

@@ -273,6 +273,24 @@ def test_circles_are_decided_by_quanta_only_where_these_are_sure(metric, space):
     assert pairs_of(index.match(object_batch(objects))) == pairs_of(plain.match(object_batch(objects)))
 
 
+def test_circles_as_small_as_the_steps_of_their_coordinates_are_judged_by_the_definition():
+    """Far from the origin float64 rounds the box of a tiny circle by whole quanta, which then are sure of nothing."""
+    random, corner = Random(3), 5e6
+    space = Rect(corner, corner, corner + 1.0, corner + 1.0)
+    circles = [[corner + 0.5 + random.random() * 2e-6 for _ in "xy"] + [random.uniform(3e-9, 3e-7)] for _ in range(40)]
+    objects = []
+    for _ in range(400):
+        (x, y, r), angle = random.choice(circles), random.uniform(0, 2 * math.pi)
+        away = r * random.uniform(0.8, 1.2)
+        objects.append(PlainObject(x + away * math.cos(angle), y + away * math.sin(angle), frozenset([1])))
+    plain, index = make_range_index("brute", space), make_range_index("kag", space)
+    for one in (plain, index):
+        one.insert(
+            query_batch([PlainQuery(n, REGION_CIRCLE, (*c, 0.0), frozenset([1])) for n, c in enumerate(circles)])
+        )
+    assert pairs_of(index.match(object_batch(objects))) == pairs_of(plain.match(object_batch(objects)))
+
+
 def test_words_beyond_the_exact_tags_are_verified():
     """With more words than tags, words that share a tag are told apart by the table."""
     index = make_range_index("kag", SPACE)

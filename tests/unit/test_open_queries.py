@@ -29,9 +29,12 @@ def test_open_queries_makes_room_in_bulk():
     assert not open_queries.register_all(range(1_000, 2_500), range(1_500), [9] * 1_500)
     open_queries.make_room(1_500, 5)
     assert open_queries.register_all(range(1_000, 2_500), range(1_500), [9] * 1_500)
+    open_queries.make_room(10, 5)
     assert not open_queries.register_all(["new", 1_000], [1, 2], [9, 9])
     assert not open_queries.register_all(["new", "new"], [1, 2], [9, 9])
     assert len(open_queries) == 1_500
+    assert str(open_queries.unregister("new", 6)).endswith("is not registered")
+    assert open_queries.unregister(1_001, 6) == 1
 
 
 def test_open_queries_needs_room_for_one():
