@@ -154,3 +154,13 @@ def test_fields_inside_of_others_are_found_by_their_path(tmp_path):
         (3, "no ts"),
     ]
     assert has_longitudes([tmp_path / "o.jsonl"], SPACE, form)
+
+
+def test_decimal_commas_are_named(tmp_path):
+    """What a number looks like here is said to whoever writes it in another way."""
+    (tmp_path / "o.csv").write_text('id,ts,lon,lat,text\n1,1,"-118,24",3.5,a\n2,1,west,3.5,a\n', "utf-8")
+    [chunk] = read_objects([tmp_path / "o.csv"], space=SPACE, encoder=Encoder())
+    assert chunk.rejects.reason.to_list() == [
+        'lon is "-118,24", expected a number with a decimal point',
+        'lon is "west", expected a number',
+    ]
