@@ -28,7 +28,7 @@ MAX_LENGTH = 200
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)')
 _LIST = re.compile(r"[\[{][^\[\]{}]*(?:[\]}]|$)")
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(r"(?<!UTF)(?<!UTF-)[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
 def reason_counts(rejects: RejectBatch) -> dict[str, int]:

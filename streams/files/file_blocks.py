@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 import numpy as np
@@ -97,6 +98,27 @@ _NONE = np.empty(0, np.int64)
 _NOTHING = RecordBlock(np.empty(0, np.uint8), _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), False)
 
 
+def separator_remedy(path: str, separator: str) -> str:
+    """Say how fields that are separated by something else become fields that are separated by commas."""
+    turn = f"csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter={separator!r}))"
+    return f'make commas of them: python3 -c "import csv, sys; {turn}" < {path} > commas.csv'
+
+
+_EACH = "[print(json.dumps(one)) for one in json.load(sys.stdin){part}]"
+_LINES = f'python3 -c "import json, sys; {_EACH}" < {{{{path}}}} > {{{{stem}}}}.jsonl'
+
+#: Endings of files that are no input as they are, and how to make one of them.
+_REMEDIES = {
+    ".tsv": "its fields are separated by tabs; " + separator_remedy("{path}", "\t"),
+    ".json": "expected a JSON object a line (.jsonl); of an array make one: " + _LINES.format(part=""),
+    ".geojson": "expected a JSON object a line (.jsonl); make one a feature: " + _LINES.format(part="['features']")
+    + ", and declare where fields are, as in --columns lon=geometry.coordinates.0,lat=geometry.coordinates.1,"
+    "ts=properties.time,text=properties.title",
+    ".xlsx": "a workbook; save the sheet as CSV UTF-8 (comma separated)",
+    ".xls": "a workbook; save the sheet as CSV UTF-8 (comma separated)",
+}  # fmt: skip
+
+
 def is_utf8(data: bytes) -> bool:
     """Tell whether bytes are UTF-8."""
     try:
@@ -120,6 +142,10 @@ def file_kind(path: str, formats: Sequence[Format] = ("jsonl", "csv", "parquet")
     found = _FORMATS.get(ending[0]) if ending else None
     known = [known for known, name in _FORMATS.items() if name in formats]
     if found is None or found not in formats:
+        if ending and found is None and (remedy := _REMEDIES.get(ending[0])) is not None:
+            raise InputError(
+                f"{path} ends in '{ending[0]}': {remedy.format(path=quote(path), stem=quote(Path(path).stem))}"
+            )
         shown = f"ends in '{ending[0]}'{did_you_mean(ending[0], known)}" if ending else "has no ending"
         raise InputError(f"{path} {shown}; expected {', '.join(known)}, for text also with .gz or .zst behind it")
     if found == "parquet" and compression:

@@ -148,9 +148,15 @@ def _usual(values: Floats) -> Flags:
     return usual
 
 
+def _number(found: Any) -> str:
+    return "a number with a decimal point" if isinstance(found, str) and "," in found else "a number"
+
+
 def _check_coordinate(field: Field, needed: Flags, name: Callable[[int], str], objections: Objections) -> None:
     values = field.values
     objections.note(field.missing & needed, lambda row: f"no {name(row)}")
-    objections.note(field.bad, lambda row: f"{name(row)} is {shown(field.found(row))}, expected a number")
+    objections.note(
+        field.bad, lambda row: f"{name(row)} is {shown(found := field.found(row))}, expected {_number(found)}"
+    )
     objections.note(np.isnan(values) & needed, lambda row: f"{name(row)} is NaN, expected a finite number")
     objections.note(np.isinf(values), lambda row: f"{name(row)} is infinite, expected a finite number")

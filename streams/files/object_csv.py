@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from streams.errors import InputError, listed
 from streams.files.field_texts import cut_texts
-from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8
+from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8, separator_remedy
 from streams.files.file_bytes import encoding_hint
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
@@ -52,6 +53,9 @@ def read_header(
             f"{path} has no readable header in line {first.line[0]}; expected one such as id,ts,x,y,text, in UTF-8, "
             f"of at most {limits.line_bytes:,} bytes, ending with a line feed"
         )
+    if len(names) == 1 and (others := [one for one in ";\t|" if one in names[0]]):
+        remedy = separator_remedy(quote(path), others[0])
+        raise InputError(f"{path} has fields that are separated by {others[0]!r}, expected commas; {remedy}")
     used = find_columns(path, names, ("keywords", "text"), limits.columns, form)
     return CsvHeader(names, used, form), (first.tail(1) if len(first) > 1 else None)
 

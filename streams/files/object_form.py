@@ -6,11 +6,12 @@ A field is found under the names that were declared for it, under its own name, 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from streams.errors import DeclarationError, InputError, brief, did_you_mean
 from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 
-__all__ = ["FIELDS", "PLAIN_FORM", "TIME_UNITS", "ObjectForm"]
+__all__ = ["FIELDS", "PLAIN_FORM", "TIME_UNITS", "ObjectForm", "reached"]
 
 #: The fields of an object, by the names of the contract.
 FIELDS = ("id", "ts", "x", "y", "lon", "lat", "keyword_ids", "keywords", "text", "op")
@@ -36,7 +37,8 @@ class ObjectForm:
     """What is said of the files of one source.
 
     Attributes:
-        columns: field -> the column that has it; for ``text`` there may be several, which are read one after the other.
+        columns: field -> the column that has it; for ``text`` there may be several, which are read one after the other. In
+            JSON it may be a path, as in ``place.lon`` and ``coordinates.0``.
         row_ids: identifiers are the numbers of the records, from 0 on, and no column is looked for.
         time_unit: what a number in the column of times counts.
         lateness_ms: how much older an object may be than the newest one before it.
@@ -88,6 +90,21 @@ class ObjectForm:
             elif common:
                 found[name] = (common[0],)
         return found
+
+
+def reached(record: Mapping[str, Any], source: str) -> Any:
+    """Return what a record of JSON has under a key, or down a path such as ``place.lon`` or ``coordinates.0``; else None."""
+    if source in record or "." not in source:
+        return record.get(source)
+    value: Any = record
+    for step in source.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
 
 
 def _common(name: str, there: Iterable[str]) -> list[str]:

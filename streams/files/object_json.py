@@ -26,7 +26,7 @@ from streams.files.object_fields import (
     time_field,
     time_values,
 )
-from streams.files.object_form import ObjectForm
+from streams.files.object_form import ObjectForm, reached
 from streams.files.object_tables import joined_texts
 from streams.files.objections import Objections, shown
 from streams.geometry import Rect
@@ -49,6 +49,11 @@ class JsonKeys:
     form: ObjectForm
 
     @property
+    def nested(self) -> bool:
+        """Whether a field is inside of another, where Arrow does not look for it."""
+        return any("." in source for source in self.fields)
+
+    @property
     def fields(self) -> dict[str, str]:
         """The field that each key is for."""
         return {source: name for name, sources in self.sources.items() for source in sources}
@@ -69,6 +74,8 @@ def keys_of(path: str, first: RecordBlock, form: ObjectForm) -> JsonKeys:
 
 def json_objects(block: RecordBlock, keys: JsonKeys, space: Rect, limits: ReadLimits) -> ObjectColumns:
     """Read a block of lines: at once where that can be trusted, else line by line, with the same result."""
+    if keys.nested:
+        return _exact(block, 0, len(block), keys, space, limits)
     at_once = _few if len(block) <= json_blocks.FEW_LINES else _fast
     parts = parse_runs(
         block,
@@ -179,7 +186,7 @@ def _column(records: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 def _value(record: Mapping[str, Any], sources: Sequence[str]) -> Any:
     """Return what a record has under some keys: several texts as one, and what is no text as it is."""
-    found = [record[source] for source in sources if record.get(source) is not None]
+    found = [value for source in sources if (value := reached(record, source)) is not None]
     if len(found) < 2:
         return found[0] if found else None
     strange = [value for value in found if not isinstance(value, str)]

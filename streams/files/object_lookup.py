@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from streams.errors import InputError, listed
 from streams.files.file_blocks import file_kind
 from streams.files.file_bytes import read_bytes
-from streams.files.object_form import ObjectForm
+from streams.files.object_form import ObjectForm, reached
 
 __all__ = ["Columns", "check_columns", "columns_of"]
 
@@ -73,7 +73,7 @@ def _sources(path: str, there: list[str], form: ObjectForm, names: Sequence[str]
 
 
 def _value(record: Mapping[str, Any], name: str, sources: Sequence[str]) -> Any:
-    values = [record[source] for source in sources if record.get(source) is not None]
+    values = [value for source in sources if (value := reached(record, source)) is not None]
     if len(values) > 1:
         return " ".join(map(str, values))
     value = values[0] if values else None

@@ -46,7 +46,7 @@ class ObjectOrder:
         late, before = np.zeros(rows, np.bool_), np.zeros(rows, np.int64)
         bad = columns.objections.bad
         judge_times(columns.ts, bad, self.lateness_ms, self._cursor, self._tops, late, before)
-        why = "which came before; expected non-decreasing ts, or lateness_ms"
+        why = "which came before; expected non-decreasing ts, or a lateness_ms of the spout that allows for it"
         if self.lateness_ms:
             why = f"up to which objects were passed on; lateness_ms is {self.lateness_ms}"
 

@@ -72,18 +72,14 @@ def find_columns(
             if source not in columns:
                 raise _missing(path, f"'{source}', which is declared to be {name}", [source], columns)
     needed = ("ts",) if form.row_ids else ("id", "ts")
-    for name in needed:
-        if name not in there:
-            raise _missing(path, name, [name], columns)
     x, y = ("lon", "lat") if {"lon", "lat"} <= there.keys() and not {"x", "y"} <= there.keys() else ("x", "y")
-    if not {x, y} <= there.keys():
-        if "lon" in there or "lat" in there:
-            x, y = "lon", "lat"
-        absent = [name for name in (x, y) if name not in there]
-        raise _missing(path, " and no ".join(absent), absent, columns)
+    if not {x, y} <= there.keys() and ("lon" in there or "lat" in there):
+        x, y = "lon", "lat"
+    absent = [name for name in (*needed, x, y) if name not in there]
     words = [name for name in keywords if name in there]
-    if not words:
-        raise _missing(path, " or ".join(keywords), keywords, columns)
+    if absent or not words:
+        what = " and no ".join([*absent, *([] if words else [" or ".join(keywords)])])
+        raise _missing(path, what, [*absent, *([] if words else keywords)], columns)
     read = [*needed, x, y, *words, *(["op"] if "op" in there else [])]
     found = TableColumns(x, y, {name: there[name] for name in read})
     counts = Counter(columns)
@@ -100,5 +96,6 @@ def _missing(path: str, what: str, names: Sequence[str], columns: Sequence[str])
     return InputError(
         f"{path} has no column {what}{hint}; it has {there}; "
         "expected id, ts, x and y or lon and lat, keywords or text, and op where objects can be deleted; "
-        'other names can be declared, as in columns = { lon = "east", text = ["title", "body"] }'
+        'other names can be declared, as in columns = { lon = "east", text = ["title", "body"] } or '
+        '--columns lon=east,text=title+body; id = "row" numbers records that have none'
     )

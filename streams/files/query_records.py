@@ -303,7 +303,8 @@ def _outside(kind: int, shape: Shape, rules: QueryRules) -> bool:
 
 def _geometry(given: Mapping[str, Any], rules: QueryRules) -> Place:
     if given["type"] not in _GEOMETRIES:
-        raise _RefusedError(f"region has the type {shown(given['type'])}, expected {' or '.join(_GEOMETRIES)}")
+        hint = "; give its geometry" if given["type"] == "Feature" else ""
+        raise _RefusedError(f"region has the type {shown(given['type'])}, expected {' or '.join(_GEOMETRIES)}{hint}")
     if unknown := given.keys() - {"type", "coordinates", "bbox"}:
         raise _RefusedError(f"region has a member {shown(min(unknown))}, expected type and coordinates")
     return _polygon(given.get("coordinates"), given["type"] == "MultiPolygon", rules)

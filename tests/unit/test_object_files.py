@@ -151,7 +151,7 @@ def test_late_objects_are_rejected_against_accepted_ones(tmp_path):
     assert [int(ts) for chunk in chunks for ts in chunk.batch.ts] == [5, 7, 9, 10]
     assert rejects(chunks)[1] == (
         5,
-        "ts 8 is older than 9, which came before; expected non-decreasing ts, or lateness_ms",
+        "ts 8 is older than 9, which came before; expected non-decreasing ts, or a lateness_ms of the spout that allows for it",
     )
 
 
@@ -412,6 +412,8 @@ def unusable(tmp_path, name):
         "xy.csv": b"id,ts,x,lat,text\n",
         "words.csv": b"id,ts,x,y,txt\n", "twice.csv": b"id,ts,x,y,text,id\n", "bytes.csv": b"\xff\xfe,ts\n", "o.json": b"{}",
         "o": b"", "o.parquet.gz": b"", "lon.csv": b"id,ts,lun,lat,text\n",
+        "o.jsn": b"", "o.geojson": b"", "o.tsv": b"", "semicolons.csv": b"\xef\xbb\xbfid;ts;x;y;text\r\n",
+        "names_of_all.csv": b"lon,other\n",
     }  # fmt: skip
     if name in content:
         path.write_bytes(content[name])
@@ -431,7 +433,18 @@ def unusable(tmp_path, name):
     [
         ("missing.csv", "missing.csv does not exist"),
         ("folder.csv", "folder.csv is a folder; name the files in it"),
-        ("o.json", "o.json ends in '.json' (did you mean '.jsonl'?); expected .jsonl, .ndjson, .csv, .parquet"),
+        ("o.jsn", "o.jsn ends in '.jsn' (did you mean '.jsonl'?); expected .jsonl, .ndjson, .csv, .parquet"),
+        ("o.json", "o.json ends in '.json': expected a JSON object a line (.jsonl); of an array make one: python3 -c"),
+        ("o.geojson", "--columns lon=geometry.coordinates.0,lat=geometry.coordinates.1,ts=properties.time"),
+        ("o.tsv", "o.tsv ends in '.tsv': its fields are separated by tabs; make commas of them: python3 -c"),
+        (
+            "semicolons.csv",
+            "semicolons.csv has fields that are separated by ';', expected commas; make commas of them: ",
+        ),
+        (
+            "names_of_all.csv",
+            "has no column id and no ts and no lat and no keywords or text; it has lon, other; expected",
+        ),
         ("o", "o has no ending; expected .jsonl"),
         ("o.parquet.gz", "Parquet is compressed inside"),
         ("empty.csv", "empty.csv is empty; expected a header"),

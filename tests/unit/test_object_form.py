@@ -9,7 +9,7 @@ import pytest
 
 from operators.spouts.file_spouts import ObjectFileSpout
 from streams.errors import DeclarationError, InputError
-from streams.files.object_files import read_objects
+from streams.files.object_files import has_longitudes, read_objects
 from streams.files.object_form import ObjectForm
 from streams.geometry import Rect
 from streams.timestamps import read_time, read_times
@@ -122,3 +122,45 @@ def test_declared_columns_are_checked():
         ObjectFileSpout("o.csv", columns={"lon": "a", "lat": "a"})
     with pytest.raises(DeclarationError, match="expected the name of a column"):
         ObjectFileSpout("o.csv", columns={"lon": 3})
+
+
+def test_fields_inside_of_others_are_found_by_their_path(tmp_path):
+    """A path leads through objects and arrays; a key with a dot in it is that key; what is not there is missing."""
+    records = [
+        {
+            "id": 1,
+            "meta": {"when": 5},
+            "place": {"coordinates": [7.5, -3.0, 1.0]},
+            "body": {"text": "Fire"},
+            "a.b": "now",
+        },
+        {"id": 2, "meta": {"when": 6}, "place": {"coordinates": [7.5]}, "body": {"text": "x"}},
+        {"id": 3, "meta": 6, "place": {"coordinates": [7.5, 1.0]}},
+        {"id": 4, "meta": {"when": 6}, "place": {"coordinates": [8, 1]}, "body": None},
+    ]
+    (tmp_path / "o.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records), "utf-8")
+    columns = {"ts": "meta.when", "lon": "place.coordinates.0", "lat": "place.coordinates.1"}
+    form = ObjectForm({**{name: (path,) for name, path in columns.items()}, "text": ("body.text", "a.b")})
+    [chunk] = read_objects([tmp_path / "o.jsonl"], space=SPACE, encoder=Encoder(), form=form)
+    assert chunk.batch.ids.to_list() == [1, 4]
+    assert (chunk.batch.x.tolist(), chunk.batch.y.tolist(), chunk.batch.ts.tolist()) == (
+        [7.5, 8.0],
+        [-3.0, 1.0],
+        [5, 6],
+    )
+    assert sorted(chunk.batch.kw.tolist()) == sorted(Encoder().words(["fire", "now"]).tolist())
+    assert list(zip(chunk.rejects.line.tolist(), chunk.rejects.reason.to_list(), strict=True)) == [
+        (2, "no lat"),
+        (3, "no ts"),
+    ]
+    assert has_longitudes([tmp_path / "o.jsonl"], SPACE, form)
+
+
+def test_decimal_commas_are_named(tmp_path):
+    """What a number looks like here is said to whoever writes it in another way."""
+    (tmp_path / "o.csv").write_text('id,ts,lon,lat,text\n1,1,"-118,24",3.5,a\n2,1,west,3.5,a\n', "utf-8")
+    [chunk] = read_objects([tmp_path / "o.csv"], space=SPACE, encoder=Encoder())
+    assert chunk.rejects.reason.to_list() == [
+        'lon is "-118,24", expected a number with a decimal point',
+        'lon is "west", expected a number',
+    ]

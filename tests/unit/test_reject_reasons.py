@@ -17,6 +17,7 @@ def counted(reasons):
 @pytest.mark.parametrize(
     ("values", "reason", "kind"),
     [
+        ([1, 2], "line {} is not UTF-8", "line N is not UTF-8"),
         ([1, -2, 3.5, -1e-7, 4e30], "({}, 7) is outside the space [0, {}]", "(N, N) is outside the space [...]"),
         (["a", 'q"uote', "x" * 500, "[", "\\", ""], "x is {}, expected a number", 'x is "...", expected a number'),
         ([[], [1, [2]], {"a": [{}]}, ["x" * 500]], "id is {}, expected a string", "id is [...], expected a string"),
