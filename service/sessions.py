@@ -59,6 +59,8 @@ class Sessions:
 
     def holds(self, header: str) -> bool:
         """Tell whether the cookies of a request have a session that is open."""
+        if COOKIE not in header:
+            return False
         try:
             found = SimpleCookie(header).get(COOKIE)
         except CookieError:
