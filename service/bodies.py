@@ -68,22 +68,22 @@ async def read_body(request: Request, limits: BodyLimits) -> bytes:
         )
     received = 0
     pieces: list[bytes] = []
-    stream = request.stream().__aiter__()
+    now = asyncio.get_running_loop().time
     try:
-        while True:
-            try:
-                piece = await asyncio.wait_for(anext(stream), limits.idle_seconds)
-            except StopAsyncIteration:
-                break
-            received += len(piece)
-            limits.receiving += len(piece)
-            if received > most:
-                raise ProblemError(
-                    "too-large", f"a body of more than {most:,} bytes; send less at once", headers=_CLOSE
-                )
-            if limits.receiving > limits.all_bytes:
-                raise ProblemError("busy", "too many bodies are being received", headers={"Retry-After": "1", **_CLOSE})
-            pieces.append(piece)
+        async with asyncio.timeout(limits.idle_seconds) as patience:
+            async for piece in request.stream():
+                received += len(piece)
+                limits.receiving += len(piece)
+                if received > most:
+                    raise ProblemError(
+                        "too-large", f"a body of more than {most:,} bytes; send less at once", headers=_CLOSE
+                    )
+                if limits.receiving > limits.all_bytes:
+                    raise ProblemError(
+                        "busy", "too many bodies are being received", headers={"Retry-After": "1", **_CLOSE}
+                    )
+                pieces.append(piece)
+                patience.reschedule(now() + limits.idle_seconds)
     except TimeoutError:
         raise ProblemError(
             "timeout", f"no byte of the body came for {limits.idle_seconds:g} s", headers=_CLOSE

@@ -47,6 +47,7 @@ def serve(
     """Run a topology as a service: objects and queries arrive over HTTP, results are pushed."""
     try:
         from service import serving
+        from service.promptness import prompt_threads
         from service.service import ServiceSettings
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "msgspec", "prometheus_client", "websockets"):
@@ -59,6 +60,7 @@ def serve(
         ServiceSettings(), time="event" if time == "event" else "arrival", retain_bytes=retain_bytes
     )
     overrides = [*(settings or ()), *([f"topology.runtime={runtime}"] if runtime is not None else [])]
+    prompt_threads()
     serving.serve(
         topology,
         host=host,

@@ -16,6 +16,7 @@ from typing import Any
 
 from partitioners.plans.plan import save as save_plan
 from service.channel import EngineChannel
+from service.promptness import prompt_threads
 from service.state_folder import StateFolder
 from service.watchers import Watchers
 from streams.errors import DeclarationError, InputError, WaterspoutError
@@ -30,6 +31,9 @@ from topology.run import Progress, run
 __all__ = ["main", "runnable"]
 
 log = EventLog()
+
+#: So often the service is told of a run in which nothing happens.
+QUIET_SECONDS = 0.2
 
 
 def runnable(folder: StateFolder) -> Topology:
@@ -64,6 +68,8 @@ class _Run:
     def __init__(self, channel: EngineChannel) -> None:
         self._channel = channel
         self._woken, self.stopped = threading.Event(), threading.Event()
+        self._told: tuple[int, int] | None = None
+        self._told_at = 0.0
         self.watchers = Watchers(channel.send)
 
     def listen(self) -> None:
@@ -82,8 +88,12 @@ class _Run:
         self._woken.clear()
 
     def progress(self, progress: Progress) -> None:
-        """Send how far the run is."""
-        self._channel.send("ack", progress.epochs, progress.pending, progress.objects, progress.results)
+        """Send how far the run is; of epochs in which nothing came, some are enough."""
+        reached, now = (progress.objects, progress.results), time.monotonic()
+        if reached == self._told and now - self._told_at < QUIET_SECONDS:
+            return
+        self._told, self._told_at = reached, now
+        self._channel.send("ack", progress.epochs, progress.pending, *reached)
 
 
 def main(folder: str, descriptor: int) -> int:
@@ -91,6 +101,7 @@ def main(folder: str, descriptor: int) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # these go to a whole group of processes; the service says when to stop
     configure_logs()
+    prompt_threads()
     channel = EngineChannel(socket.socket(fileno=descriptor))
     told = _Run(channel)
     threading.Thread(target=told.listen, daemon=True).start()

@@ -10,9 +10,11 @@ import ipaddress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.problems import ProblemError, problem_response
+from service.sessions import LOGIN_PAGE, Sessions
 
 __all__ = ["Guard", "is_loopback"]
 
@@ -36,12 +38,19 @@ class Guard:
     def __init__(self, app: ASGIApp, token: str | None, *, loopback: bool) -> None:
         self._app, self._loopback = app, loopback
         self._token = token.encode() if token is not None else None
+        self._sessions = Sessions()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request."""
+        if scope["type"] == "http" and (scope["method"], scope["path"]) == ("POST", "/session"):
+            await self._session(Headers(scope=scope))(scope, receive, send)
+            return
         if scope["type"] in ("http", "websocket") and (refused := self._refused(Headers(scope=scope))) is not None:
             if scope["type"] == "http":
-                await problem_response(refused)(scope, receive, send)
+                page = refused.status == 401 and (scope["method"], scope["path"]) == ("GET", "/")
+                headers = {"Cache-Control": "no-store", **refused.headers}
+                answer = Response(LOGIN_PAGE, 401, headers, "text/html") if page else problem_response(refused)
+                await answer(scope, receive, send)
                 return
             code = WS_UNAUTHORISED if refused.status == 401 else WS_FORBIDDEN
             if "websocket.http.response" in scope.get("extensions", {}):
@@ -52,7 +61,18 @@ class Guard:
             return
         await self._app(scope, receive, send)
 
+    def _session(self, headers: Headers) -> Response:
+        """Give a browser that has the token a session; a cookie is not enough for another one."""
+        if (refused := self._misplaced(headers) or self._unknown(headers)) is not None:
+            return problem_response(refused)
+        return Response(None, 204, {"Set-Cookie": self._sessions.open()} if self._token is not None else None)
+
     def _refused(self, headers: Headers) -> ProblemError | None:
+        if (refused := self._misplaced(headers)) is not None:
+            return refused
+        return None if self._sessions.holds(headers.get("cookie", "")) else self._unknown(headers)
+
+    def _misplaced(self, headers: Headers) -> ProblemError | None:
         host = headers.get("host", "")
         name = urlsplit(f"//{host}").hostname or ""
         origin = headers.get("origin")
@@ -60,6 +80,9 @@ class Guard:
             return ProblemError("forbidden", "pages of other origins may not use this service")
         if self._loopback and not is_loopback(name):
             return ProblemError("forbidden", "this service listens on loopback; ask for localhost or 127.0.0.1")
+        return None
+
+    def _unknown(self, headers: Headers) -> ProblemError | None:
         if self._token is None:
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")

@@ -122,8 +122,11 @@ class Intake:
     def closing(self) -> JournalEntry | None:
         """Return the entry that closes the newest time, so that what depends on all of it is known; None where it is closed.
 
-        A time that was given is left open: who gave it may have more.
+        A time that was given is left open: who gave it may have more. Where every query is about single objects nothing
+        depends on a whole time, and it is left to `passing`.
         """
+        if not (self.registrations.listed or self.rules.dynamic):
+            return None
         newest = self._object_time if self.rules.time == "arrival" and not self._given else None
         if newest is None or self.floor is None or self.floor > newest:
             return None
@@ -198,7 +201,7 @@ class Intake:
             self.floor = stamp
         rejected = sorted({owner[row] + 1: reason for row, reason in sorted(reasons.items(), reverse=True)}.items())
         rejects = RejectBatch.of(source, [line for line, _ in rejected], [reason for _, reason in rejected])
-        entry = self._entry(queries=batch, rejects=rejects, words=self._words(), bodies=kept)
+        entry = self._entry(queries=batch, rejects=rejects, words=self._words(), bodies=kept, about="queries")
         replaced = sum(asked[owner[row - number + len(lines)]].replaces for row in _ends(batch))
         numbers = self._note(batch, kept)
         done = len(asked) - len(rejected)

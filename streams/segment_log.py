@@ -140,8 +140,8 @@ class LogReader:
         if self.position > self._start and _path(self._folder, self.position).exists():
             self.close()
             return self._next()
-        later = [start for start in _segments(self._folder) if start > self._start]
-        if torn and later and later[0] > self.position:
+        later = [start for start in _segments(self._folder) if start > self._start] if torn else []
+        if later and later[0] > self.position:
             raise InputError(
                 f"{_path(self._folder, self._start)} is damaged at byte {self.position - self._start}, though the log goes on "
                 "behind it; bring the file back from a copy, or start with an empty state folder"

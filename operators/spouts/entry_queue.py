@@ -101,7 +101,8 @@ class EntryQueue:
             emit.batch(entry.words, "words")
         if rejected := len(entry.rejects):
             self._context.count("rejected", rejected)
-            self._context.count("objects_rejected" if not len(entry.queries) else "queries_rejected", rejected)
+            about = entry.about or ("queries" if len(entry.queries) else "objects")
+            self._context.count(f"{about}_rejected", rejected)
             for reason, count in reason_counts(entry.rejects).items():
                 self._context.count(f"{REASON}{reason}", count)
             emit.batch(entry.rejects, "rejects")

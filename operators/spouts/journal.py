@@ -30,6 +30,7 @@ class JournalEntry:
         number: that of the next query operation.
         object_time: the time of the last object so far; None before the first.
         bodies: what users sent for each operation, as JSON.
+        about: ``objects`` or ``queries``: what its records were meant to be, where all of them may be rejects; else nothing.
         position: where in the journal it is; -1 before it is there.
     """
 
@@ -42,6 +43,7 @@ class JournalEntry:
     rejects: RejectBatch = field(default_factory=RejectBatch.empty)
     words: TupleBatch = NO_WORDS
     bodies: Sequence[bytes] = ()
+    about: str = ""
     position: int = -1
 
     @property
@@ -56,7 +58,7 @@ _PARTS = {"objects": ObjectBatch, "queries": QueryBatch, "rejects": RejectBatch,
 def pack_entry(entry: JournalEntry) -> Buffers:
     """Return an entry as a frame's bytes; what is empty is left out."""
     parts = [(name, getattr(entry, name)) for name in _PARTS if len(getattr(entry, name))]
-    return encode(parts, [entry.floor, entry.seq, entry.number, entry.object_time, list(entry.bodies)])
+    return encode(parts, [entry.floor, entry.seq, entry.number, entry.object_time, list(entry.bodies), entry.about])
 
 
 def unpack_entry(frame: Frame) -> JournalEntry:
@@ -67,5 +69,8 @@ def unpack_entry(frame: Frame) -> JournalEntry:
         if not isinstance(name, str) or not isinstance(batch, _PARTS.get(name, ())):
             raise CodecError(f"a {type(batch).__name__} under the name {name!r:.60} in a journal")
         named[name] = batch
-    floor, seq, number, object_time, bodies = meta
-    return JournalEntry(floor, seq, number, object_time, bodies=bodies, position=frame.position, **named)
+    floor, seq, number, object_time, bodies, *rest = meta
+    about = rest[0] if rest else ""  # journals of earlier versions do not say
+    if about not in ("", "objects", "queries"):
+        raise CodecError(f"an entry of a journal about {about!r:.60}, expected objects or queries")
+    return JournalEntry(floor, seq, number, object_time, bodies=bodies, about=about, position=frame.position, **named)

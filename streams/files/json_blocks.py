@@ -137,7 +137,7 @@ def load_few(block: RecordBlock, first: int, stop: int) -> list[dict[str, Any]] 
     """
     data = block.data[block.start[first] : block.stop[stop - 1]]
     try:
-        records: list[dict[str, Any]] = _DECODER.decode_lines(memoryview(data))
+        records: list[dict[str, Any]] = _DECODER.decode_lines(data.tobytes())
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if len(records) != stop - first or sum(map(len, records)) != count_keys(data):

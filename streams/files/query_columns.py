@@ -38,6 +38,9 @@ from streams.vocabulary import Encoder
 
 __all__ = ["QueryColumns", "json_queries"]
 
+#: So few operations, as one request brings them, are read on their own at once: columns cost more than they would save.
+FEW_LINES = 2
+
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
@@ -52,6 +55,8 @@ class QueryColumns:
 
 def json_queries(block: RecordBlock, rules: QueryRules, encoder: Encoder, line_bytes: int) -> QueryColumns:
     """Read a block of lines: in columns, and those that the columns cannot vouch for on their own."""
+    if len(block) <= FEW_LINES:
+        return _exact(block, np.arange(len(block)), rules, encoder, line_bytes)
     columns = _Columns(QueryLines(block), rules)
     vouched = columns.vouched()
     batch = columns.batch(np.flatnonzero(vouched), encoder)

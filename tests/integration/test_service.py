@@ -348,11 +348,40 @@ def test_beyond_loopback_every_request_needs_the_token(tmp_path):
         with pytest.raises(Exception, match=r"401|403"), connect(url.replace("http", "ws") + "/results"):
             pass
         assert httpx.get(f"{url}/healthz?token=a-secret-of-some-length").status_code == 401
+        _use_a_session(url, "a-secret-of-some-length")
         with Client(url, token="a-secret-of-some-length") as client:
             client.register("q", type="range", region={"rect": [0, 0, 1, 1]})
             position = client.position()
             client.publish([_at(0.5, 0.5)])
             assert next(client.results("q", cursor=position)).query == "q"
+
+
+def _use_a_session(url, token):
+    """A browser that shows the token once reads the page and opens WebSockets by its cookie, from its own origin only."""
+    asked = httpx.get(f"{url}/")
+    assert (asked.status_code, asked.headers["content-type"].partition(";")[0]) == (401, "text/html")
+    for headers in (
+        {},
+        {"Authorization": "Bearer no"},
+        {"Authorization": f"Bearer {token}", "Origin": "http://evil.example"},
+    ):
+        assert httpx.post(f"{url}/session", headers=headers).status_code in (401, 403)
+    given = httpx.post(f"{url}/session", headers={"Authorization": f"Bearer {token}"})
+    assert given.status_code == 204
+    assert {"HttpOnly", "SameSite=Strict"} <= set(given.headers["set-cookie"].split("; "))
+    assert token not in given.headers["set-cookie"]
+    cookie = {"Cookie": given.headers["set-cookie"].partition(";")[0]}
+    assert httpx.get(f"{url}/", headers=cookie).status_code == 200
+    assert httpx.get(f"{url}/healthz", headers={"Cookie": cookie["Cookie"] + "x"}).status_code == 401
+    assert httpx.post(f"{url}/session", headers=cookie).status_code == 401
+    with connect(url.replace("http", "ws") + "/results", additional_headers=cookie) as socket:
+        assert socket.response.headers["waterspout-cursor"]
+    evil = {**cookie, "Origin": "http://evil.example"}
+    with (
+        pytest.raises(Exception, match="403"),
+        connect(url.replace("http", "ws") + "/results", additional_headers=evil),
+    ):
+        pass
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
@@ -460,6 +489,38 @@ def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
     assert len(acknowledged) > 200
     assert len({cursor for cursor, _, _ in received}) == len(received)
     assert Counter((query, one) for _, query, one in received) == expected
+
+
+@pytest.mark.ray
+def test_a_service_on_ray_loses_nothing_with_its_engine(tmp_path, monkeypatch):
+    """With the tasks on Ray, and the engine killed between two publishes, a subscriber gets each match once."""
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    state, rng = tmp_path / "state", random.Random(2)
+    with served(CONF / "quickstart.toml", tmp_path, "--runtime", "ray", state=state) as service:
+        service.until_ready()
+        for n in range(8):
+            x, y = rng.uniform(-10, 4), rng.uniform(-10, 4)
+            body = {"type": "range", "region": {"rect": [x, y, x + 6, y + 6]}}
+            assert service.http.put(f"/queries/q{n}", json=body).status_code == 201
+        received: list[tuple[str, str]] = []
+        cursor = service.http.get("/position").json()["cursor"]
+        for part in range(2):
+            lines = [
+                json.dumps({"id": f"{part}-{n}", "x": rng.uniform(-10, 10), "y": rng.uniform(-10, 10)})
+                for n in range(60)
+            ]
+            assert service.publish(lines)["accepted"] == 60
+            expected, _ = _matches(state / "journal")
+            with _connected(service, cursor) as socket_:
+                while len(received) < sum(expected.values()):
+                    line = json.loads(socket_.recv(timeout=120))
+                    cursor = line["cursor"]
+                    received.append((line["query"], line["object"]))
+            assert Counter(received) == expected
+            if part == 0:
+                service.kill_engine()
+        with _connected(service, cursor) as socket_, pytest.raises(TimeoutError):
+            socket_.recv(timeout=0.5)
 
 
 def test_an_expired_cursor_is_an_error(tmp_path):

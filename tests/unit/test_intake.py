@@ -10,6 +10,7 @@ from streams.vocabulary import Encoder
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 RANGE = {"type": "range", "region": {"rect": [0, 0, 1, 1]}}
+NEAREST = {"type": "knn", "region": None, "at": [0.5, 0.5], "k": 1}
 
 
 def _intake(**rules):
@@ -77,9 +78,28 @@ def test_a_query_outlives_a_replacement_that_is_refused():
     assert ended.entry.queries.target.tolist() == [first]
 
 
+def test_a_time_is_closed_where_somebody_waits_for_all_of_it():
+    """Matches of single objects come out at once, so a time is closed early for lists and for states only."""
+    for dynamic, query, closes in ((False, {}, False), (False, NEAREST, True), (True, {}, True)):
+        intake = _intake(dynamic=dynamic)
+        assert _put(intake, "q", 50, **query).count == 1
+        intake.objects(_lines({}), 100)
+        assert (intake.closing() is not None) == closes
+        assert (intake.passing(900) is not None) is True
+
+
+def test_refused_operations_are_no_objects():
+    """An entry says what its records were meant to be, also where none of them was accepted, and after a restart."""
+    refused = _put(_intake(), region={"rect": [0, 0, 1]}).entry
+    data = bytearray(b"".join(map(bytes, pack_entry(refused))))
+    assert unpack_entry(Frame(0, len(data), data)).about == "queries"
+    assert len(refused.queries) == 0
+    assert _intake().objects(b"{}", 0).entry.about != "queries"
+
+
 def test_times_that_were_stamped_close_and_those_that_were_given_do_not():
     """Only who stamps knows that nothing more of a time comes."""
-    intake = _intake()
+    intake = _intake(dynamic=True)
     intake.objects(_lines({}), 100)
     assert intake.closing().floor == 101
     assert intake.closing() is None

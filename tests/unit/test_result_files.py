@@ -264,3 +264,13 @@ def test_results_of_an_unknown_ending_are_refused(tmp_path):
     """A results file must say by its ending what it is to be."""
     with pytest.raises(InputError, match=r"ends in '.csv'.*; expected .jsonl, .ndjson, .parquet"):
         open_results(tmp_path / "r.csv")
+
+
+@pytest.mark.parametrize("names", [[7, -1, 2**62], ["a", 'q"\\\n\x7fé', ""], [2**70, "x", 3]])
+def test_few_matches_are_written_as_many_are(names, monkeypatch):
+    """A few rows, made one by one, are the same bytes as columns make of them, whatever the identifiers are."""
+    batch = MatchBatch(Ids.of(names), np.array([0, -5, 2**61]), Ids.of(names[::-1]))
+    few = result_lines(batch)
+    monkeypatch.setattr("streams.files.result_lines.FEW_ROWS", 0)
+    assert result_lines(batch) == few
+    assert [json.loads(line)["query"] for line in few.splitlines()] == names
