@@ -110,7 +110,11 @@ class Hub:
         for number, position, row, line in state["current"] if state is not None else ():
             self._current[number] = (position, row, line)
         self._reader.seek(self.position)
-        self.follow()
+        try:
+            self.follow()
+        except ExpiredError as error:  # the machine went down, and what the snapshot knew of is lost
+            self._reader.seek(error.first)
+            self.follow()
 
     # --- subscribers -----------------------------------------------------------------------------------------------
 
@@ -126,8 +130,13 @@ class Hub:
             raise CursorError(text, f"results before {first} are not kept any more", expired=True)
         if found.position < self.position:
             reader = LogReader(self._folder, found.position)
-            frame = next(iter(reader), None)
-            reader.close()
+            try:
+                frame = next(iter(reader), None)
+            except ExpiredError as error:
+                lost = f"what was there is lost, because the machine went down; results go on at {error.first}"
+                raise CursorError(text, lost, expired=True) from error
+            finally:
+                reader.close()
             if frame is None or (found.row >= 0 and found.row >= len(unpack_results(frame))):
                 raise CursorError(text, "it is none that this service has given", expired=False)
         return found

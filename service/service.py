@@ -20,7 +20,7 @@ from service.task_figures import FIGURES
 from streams.event_log import EventLog
 from streams.files.object_form import ObjectForm
 from streams.files.prepared import shared_vocabulary
-from streams.segment_log import LogReader, LogWriter, first_position, trim
+from streams.segment_log import LogReader, LogWriter, first_position, kept_from, trim
 from streams.vocabulary import Encoder
 from topology.amendments import source_of
 from topology.declaration import Topology
@@ -244,7 +244,7 @@ class Service:
         if first_position(self.folder.journal) + (64 << 20) <= reach.journal or self._saved_at == 0:
             await self._save()
         trim(self.folder.journal, min(reach.journal, self._saved_at))
-        kept = min(reach.results, self.hub.position - self.settings.retain_bytes, self._hub_saved)
+        kept = min(reach.results, kept_from(self.folder.results, self.settings.retain_bytes), self._hub_saved)
         trim(self.folder.results, kept)
 
     async def _save(self) -> None:

@@ -4,6 +4,10 @@ A position is the number of bytes of the log before a frame, over all segments t
 by the position at which it starts. So a reader in another process follows by position alone, old segments go by being deleted,
 and what a crash has torn off at the end is found and cut off by whoever writes next. One process writes at a time, which a
 lock on the folder sees to.
+
+Where the machine itself goes down, the end of a log that was not on the disk is gone, though others may know its positions. So
+that none of them ever names something else, a writer that is told so (`leaping`) begins a segment far behind: at the next
+multiple of `LEAP`, where no other segment begins.
 """
 
 import fcntl
@@ -19,13 +23,20 @@ from typing import BinaryIO
 
 from streams.errors import InputError, RunError
 
-__all__ = ["ExpiredError", "Frame", "LogReader", "LogWriter", "first_position", "trim"]
+__all__ = ["ExpiredError", "Frame", "LogReader", "LogWriter", "first_position", "kept_from", "trim"]
 
 #: A frame is its length, the checksum of its bytes, and these.
 _HEAD = struct.Struct("<II")
 _ENDING = ".log"
 _DIGITS = 20
 _LOCK = "lock"
+
+#: Who has the log open, since which start of the machine; or that it was closed with everything on the disk.
+_OPENED, _CLOSED = "opened", "closed"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+#: Positions behind a loss begin at a multiple of this: 1 TiB, which no log grows by between two starts of a machine.
+LEAP = 1 << 40
 
 #: Beyond this a segment is closed and the next one begun.
 SEGMENT_BYTES = 64 << 20
@@ -38,7 +49,7 @@ LOCK_SECONDS = 10.0
 
 
 class ExpiredError(InputError):
-    """The log does not reach back to a position any more."""
+    """The log does not reach back to a position any more, or has lost it."""
 
     def __init__(self, position: int, first: int) -> None:
         super().__init__(f"position {position} is not in the log any more, which begins at {first}")
@@ -74,15 +85,30 @@ def first_position(folder: Path) -> int:
     return next(iter(_segments(folder)), 0)
 
 
+def kept_from(folder: Path, most_bytes: int) -> int:
+    """Return from where on the newest so many bytes are, rounded down to the start of a segment."""
+    size = 0
+    for start in reversed(_segments(folder)):
+        size += _path(folder, start).stat().st_size
+        if size >= most_bytes:
+            return start
+    return 0
+
+
 def trim(folder: Path, position: int) -> int:
     """Delete the segments that end at a position or before it, but never the last one; return how many bytes that were."""
-    starts, freed = _segments(folder), 0
-    for start, after in pairwise(starts):
+    freed = 0
+    for start, after in pairwise(_segments(folder)):
         if after > position:
             break
-        freed += after - start
+        freed += _path(folder, start).stat().st_size
         _path(folder, start).unlink(missing_ok=True)
     return freed
+
+
+def _leap_from(position: int) -> int:
+    """Return where a log goes on that has lost what was behind a position."""
+    return (position // LEAP + 1) * LEAP
 
 
 class LogReader:
@@ -140,6 +166,9 @@ class LogReader:
         if self.position > self._start and _path(self._folder, self.position).exists():
             self.close()
             return self._next()
+        if not torn and _path(self._folder, _leap_from(self.position)).exists():
+            self.seek(_leap_from(self.position))
+            return self._next()
         later = [start for start in _segments(self._folder) if start > self._start] if torn else []
         if later and later[0] > self.position:
             raise InputError(
@@ -160,6 +189,10 @@ class LogReader:
             self._file = open(_path(self._folder, self._start), "rb")  # noqa: SIM115  # closed by `close`
         except FileNotFoundError:  # it went between the two
             raise ExpiredError(self.position, first_position(self._folder)) from None
+        later = [start for start in starts if start > self._start]
+        if later and self.position > self._start + os.fstat(self._file.fileno()).st_size:
+            self.close()
+            raise ExpiredError(self.position, later[0])
         self._file.seek(self.position - self._start)
         return True
 
@@ -173,11 +206,14 @@ class LogReader:
 class LogWriter:
     """Appends frames. What is not whole at the end, because a writer before was ended in the middle, is cut off first.
 
+    Args:
+        leaping: whether positions may be known of what is not on the disk yet, so that none must be used twice.
+
     Attributes:
         position: the end of the log.
     """
 
-    def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, leaping: bool = False) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._segment_bytes = folder, segment_bytes
         self._lock = _locked(folder / _LOCK)
@@ -190,6 +226,12 @@ class LogWriter:
         reader.close()
         self._file = open(_path(folder, self._start), "ab")  # noqa: SIM115  # closed by `close`
         self._file.truncate(self.position - self._start)
+        self._leaping = leaping
+        if leaping:
+            if self.position and _went_down(folder):
+                self.position = _leap_from(self.position)
+                self._roll()
+            (folder / _OPENED).write_text(_boot())
 
     def append(self, buffers: Iterable[bytes | memoryview]) -> int:
         """Append a frame, and return where it begins; it is with the system when `flush` or `sync` has returned."""
@@ -230,8 +272,28 @@ class LogWriter:
 
     def close(self) -> None:
         """Close the log and let others write it."""
+        if self._leaping:
+            self.sync()
+            (self._folder / _OPENED).write_text(_CLOSED)
         self._file.close()
         os.close(self._lock)
+
+
+def _boot() -> str:
+    """Return what tells one start of the machine from another; nothing where that cannot be known."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _went_down(folder: Path) -> bool:
+    """Tell whether the machine may have gone down while a log was open."""
+    try:
+        opened = (folder / _OPENED).read_text()
+    except OSError:
+        return True
+    return opened != _CLOSED and (not opened or opened != _boot())
 
 
 def _locked(path: Path) -> int:

@@ -46,7 +46,7 @@ class ResultsLogSink(NamingSink):
 
     def _writer(self) -> LogWriter:
         if self._log is None:
-            self._log = LogWriter(self.path, segment_bytes=self.segment_bytes)
+            self._log = LogWriter(self.path, segment_bytes=self.segment_bytes, leaping=True)
         return self._log
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:

@@ -2,8 +2,9 @@ import os
 
 import pytest
 
+from streams import segment_log
 from streams.errors import InputError
-from streams.segment_log import ExpiredError, LogReader, LogWriter, first_position, trim
+from streams.segment_log import ExpiredError, LogReader, LogWriter, first_position, kept_from, trim
 
 
 def _written(folder, frames, **options):
@@ -78,3 +79,54 @@ def test_log_has_one_writer(tmp_path, monkeypatch):
         LogWriter(tmp_path)
     writer.close()
     LogWriter(tmp_path).close()
+
+
+def _killed(folder, frames):
+    """Write frames as one that is killed before they are closed."""
+    writer = LogWriter(folder, leaping=True)
+    positions = [writer.append([frame]) for frame in frames]
+    writer.flush()
+    os.close(writer._lock)
+    return positions
+
+
+def test_log_goes_on_in_its_place_after_a_kill(tmp_path):
+    """What a killed process has written is with the system, so positions go on where they were."""
+    first = _killed(tmp_path, [b"a" * 10])
+    second = _killed(tmp_path, [b"b" * 10])
+    assert second == [first[0] + 18]
+    LogWriter(tmp_path, leaping=True).close()
+    assert _killed(tmp_path, [b"c"]) == [second[0] + 18]
+
+
+@pytest.mark.parametrize("note", ["another start of the machine", "", None])
+def test_positions_that_were_lost_with_the_machine_are_never_used_again(tmp_path, note):
+    """Behind a loss a log goes on far away: readers pass over the gap, and who names a lost position is told so."""
+    kept, lost, _ = _killed(tmp_path, [b"a" * 10, b"b" * 10, b"c" * 10])
+    (path,) = tmp_path.glob("*.log")
+    os.truncate(path, lost + 3)
+    follower = LogReader(tmp_path)
+    assert [bytes(frame.data) for frame in follower] == [b"a" * 10]
+    (tmp_path / "opened").unlink() if note is None else (tmp_path / "opened").write_text(note)
+    (new,) = _killed(tmp_path, [b"d" * 10])
+    assert new == segment_log.LEAP
+    assert [bytes(frame.data) for frame in follower] == [b"d" * 10]
+    assert [bytes(frame.data) for frame in LogReader(tmp_path, kept)] == [b"a" * 10, b"d" * 10]
+    assert [bytes(frame.data) for frame in LogReader(tmp_path, lost)] == [b"d" * 10]
+    with pytest.raises(ExpiredError) as caught:
+        list(LogReader(tmp_path, lost + 18))
+    assert caught.value.first == new
+    (tmp_path / "opened").write_text("a third one")
+    assert _killed(tmp_path, [b"e"]) == [2 * segment_log.LEAP]
+    assert [bytes(frame.data)[:1] for frame in LogReader(tmp_path)] == [b"a", b"d", b"e"]
+
+
+def test_what_is_kept_is_counted_in_bytes_and_not_in_positions(tmp_path):
+    """A gap takes no room: the newest bytes lie on both sides of it."""
+    _killed(tmp_path, [b"a" * 100])
+    (tmp_path / "opened").write_text("another start of the machine")
+    _killed(tmp_path, [b"b" * 50])
+    assert kept_from(tmp_path, 58) == segment_log.LEAP
+    assert kept_from(tmp_path, 59) == 0
+    assert trim(tmp_path, kept_from(tmp_path, 58)) == 108
+    assert first_position(tmp_path) == segment_log.LEAP
