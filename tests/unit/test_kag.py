@@ -308,12 +308,12 @@ SMALL_BUFFER = """
 import numpy as np
 from benchmarks.synthetic_stream import registrations
 from operators.indexes import make_range_index
-from operators.indexes.range import kag, kag_probe
+from operators.indexes.range import kag, kag_probe_kernels
 from range_model import PlainObject, object_batch
 from streams.geometry import Rect
 
-kag.RUNS = kag_probe.RUNS = 8
-kag_probe.MOST_ROWS = 1  # each word here has one short list, which is one run
+kag.RUNS = kag_probe_kernels.RUNS = 8
+kag_probe_kernels.MOST_ROWS = 1  # each word here has one short list, which is one run
 index = make_range_index("kag", Rect(0.0, 0.0, 1.0, 1.0))
 shape = np.tile([0.25, 0.25, 0.5, 0.5], (50, 1))
 index.insert(registrations(np.arange(50), shape, np.arange(51, dtype=np.int32), np.arange(50)))

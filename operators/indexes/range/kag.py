@@ -35,7 +35,7 @@ from operators.indexes.range.kag_group_kernels import (
     SIDES,
     STATE_SIZE,
 )  # fmt: skip
-from operators.indexes.range.kag_probe import BENT, WAITING, probe
+from operators.indexes.range.kag_probe_kernels import BENT, WAITING, probe
 from streams.errors import DeclarationError
 from streams.geometry import EARTH_RADIUS_M, REGION_CIRCLE
 
@@ -47,8 +47,8 @@ Postings = NDArray[np.uint32]
 
 _LAST_TICK = 2**31 - 2
 _BLOCK_CLASSES = 128
-#: Circles smaller than this, in terms of the largest coordinate, are not judged by their boxes: float64 rounds these by 2^-53 of
-#: it, which is to be far less than one of the 2^16 quanta that a frame, and so a circle, has at most.
+#: Circles smaller than this, in terms of the largest coordinate, are not judged by their boxes: float64 rounds these by 2^-53
+#: of it, which is to be far less than one of the 2^16 quanta that a frame, and so a circle, has at most.
 FINEST = 2.0**-24
 
 
@@ -152,7 +152,7 @@ class Kag:
         if not circles.any():
             return circles
         far = max(abs(bound) for bound in space.as_tuple())
-        whole = (bounds[:, 2:] - bounds[:, :2]).min(axis=1) > FINEST * far
+        whole: NDArray[np.bool_] = (bounds[:, 2:] - bounds[:, :2]).min(axis=1) > FINEST * far
         whole &= (bounds[:, 0] > space.min_x) & (bounds[:, 1] > space.min_y)
         whole &= (bounds[:, 2] < space.max_x) & (bounds[:, 3] < space.max_y)
         if table.metric == "haversine":
