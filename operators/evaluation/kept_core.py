@@ -129,7 +129,7 @@ class KeptCore(StandingQueries):
 
     def after(self, ts: int | None) -> ObjectBatch:
         """Return the objects in memory that are younger than a time, without their identifiers; None: all of them."""
-        return self._here.after(_BEGINNING if ts is None else ts)
+        return self._here.after(_BEGINNING if ts is None else max(ts, _BEGINNING))
 
     def forget(self, until: int | None) -> None:
         """Let objects leave memory, into the storage where there is one.

@@ -20,6 +20,7 @@ from operators.indexes.terms.standing_terms import StandingTerms
 from operators.indexes.terms.term_window import TermWindow
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
+from streams.timestamps import MAX_TS
 
 __all__ = ["TermsCore"]
 
@@ -92,7 +93,7 @@ class TermsCore:
     def settle(self, _now: int, until: int | None) -> Found:
         """Let time go by: what is due before `until` is answered after this, so what was complete the last time counts."""
         if self._answered is not None and self.looks_back_ms is not None:
-            self._index.forget(self._answered - self.looks_back_ms)
+            self._index.forget(max(self._answered - self.looks_back_ms, -MAX_TS))
         self.passed, self._answered = self._answered, until
         return Found()
 

@@ -22,7 +22,7 @@ from operators.indexes.terms.term_window import TermWindow
 from partitioners.builders.kd_decomposition import uniform_plan
 from partitioners.grids.fine_grid import FineGrid
 from partitioners.plans.plan_change import change_between, pack_change
-from streams.batches import NO_WINDOW, OP_UPSERT, TYPE_RANGE, TYPE_TERMS, ObjectBatch
+from streams.batches import FOREVER, NO_WINDOW, OP_UPSERT, TYPE_RANGE, TYPE_TERMS, ObjectBatch
 from streams.columns import Ids
 from streams.geometry import REGION_RECT, Rect
 from streams.state import pack_state, unpack_state
@@ -166,7 +166,11 @@ def mixed_core(keep_ms, *queries):
     terms = TermsCore(make_terms_index("brute", SPACE), 0)
     matching, nearest = RangeCore(make_range_index("brute", SPACE)), KnnCore(make_knn_index("brute", SPACE))
     core = MixedCore(
-        matching, nearest, KeptCore(SPACE, "euclidean", make_object_index("brute", SPACE), keep_ms), terms, keep_ms
+        matching,
+        nearest,
+        KeptCore(SPACE, "euclidean", make_object_index("brute", SPACE), keep_ms),
+        terms,
+        keep_ms or FOREVER,
     )
     for query in queries:
         core.insert(query)
@@ -210,6 +214,17 @@ def test_objects_are_held_for_terms_as_far_back_as_queries_look():
     core.remove(np.array([1, 2]))
     pass_time(core, 91, 93)
     assert held(terms) == 0
+
+
+def test_windows_of_any_length_are_counted():
+    """Windows as long as a query may have, one longer than the other, reach back to the first object, and time goes by."""
+    longest = 2**62 - 1
+    core, _ = mixed_core(None)
+    pass_time(core, 0, 5)
+    for number, window in enumerate((longest - 1, longest)):
+        core.insert(asked(LOW, 5, window, number, TYPE_TERMS, slide=longest - 2))
+        pass_time(core, 5 + 2 * number, 7 + 2 * number)
+    assert [counted(core, number, 8) for number in range(2)] == [[9.0], [9.0]]
 
 
 def test_states_hold_objects_once_and_restored_ones_count_on():
