@@ -8,7 +8,7 @@ import dataclasses
 import os
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -33,14 +33,20 @@ def option_fields(cls: type[Any]) -> dict[str, dataclasses.Field[Any]]:
     return {f.name: f for f in dataclasses.fields(cls) if f.init} if dataclasses.is_dataclass(cls) else {}
 
 
-def from_plain(cls: type[T], values: Mapping[str, Any], path: KeyPath = (), base: Path | None = None) -> T:
-    """Make a dataclass from plain values; `base` is the folder that relative paths start from."""
+def from_plain(
+    cls: type[T], values: Mapping[str, Any], path: KeyPath = (), base: Path | None = None, beside: Sequence[str] = ()
+) -> T:
+    """Make a dataclass from plain values; `base` is the folder that relative paths start from.
+
+    `beside` are other keys that may stand in the same table: one of them may be what was meant.
+    """
     known = option_fields(cls)
     hints = typing.get_type_hints(cls)
     for key in values:
         if key not in known:
             expected = f"expected one of: {', '.join(known)}" if known else "it takes no options"
-            raise DeclarationError(f"unknown key '{listed([key])}'{did_you_mean(key, known)}; {expected}", (*path, key))
+            near = did_you_mean(key, [*known, *beside])
+            raise DeclarationError(f"unknown key '{listed([key])}'{near}; {expected}", (*path, key))
     made: dict[str, Any] = {}
     for name, field in known.items():
         if name in values:

@@ -13,6 +13,7 @@ from streams.window import Window
 from topology.faults import Fault
 
 __all__ = [
+    "COMPONENT_KEYS",
     "CheckpointSettings",
     "Component",
     "EpochSettings",
@@ -231,6 +232,10 @@ class Tick:
             raise DeclarationError("a tick has either 'epochs' or 'ms'")
         _at_least("epochs", self.epochs, 1)
         _at_least("ms", self.ms, 1)
+
+
+#: What every component may declare, beside the options of its operator.
+COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import tomli_w
 
 from streams.errors import DeclarationError, brief, did_you_mean
 from topology.conversion import from_plain, to_plain
-from topology.declaration import Component, Input, Settings, Tick, Topology
+from topology.declaration import COMPONENT_KEYS, Component, Input, Settings, Tick, Topology
 from topology.disturbances import disturbances
 from topology.extension import EXTENDS, WITHOUT, Layer, Places, layers_of, merged, topology_text
 from topology.key_lines import KeyLines
@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 TABLES = ("topology", "spout", "bolt", "inject")
-_COMPONENT_KEYS = ("operator", "parallelism", "inputs", "tick", "streams")
 
 #: How many problems of a topology are shown, and at what length each.
 MAX_PROBLEMS = 100
@@ -218,7 +217,7 @@ def _component(kind: Any, name: str, keys: Mapping[str, Any]) -> Component:
         inputs=tuple(from_plain(Input, _table(i, (*path, "inputs")), (*path, "inputs")) for i in inputs),
         tick=from_plain(Tick, _table(keys["tick"], (*path, "tick")), (*path, "tick")) if "tick" in keys else None,
         streams=_streams(streams, (*path, "streams")) if streams is not None else None,
-        options={key: value for key, value in keys.items() if key not in _COMPONENT_KEYS},
+        options={key: value for key, value in keys.items() if key not in COMPONENT_KEYS},
     )
 
 

@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from operators.operator import Bolt, Spout
 from streams.errors import DeclarationError, brief, did_you_mean
 from topology.conversion import from_plain
-from topology.declaration import Component, Input, Topology
+from topology.declaration import COMPONENT_KEYS, Component, Input, Topology
 from topology.fault_checks import fault_problems
 from topology.groupings import GROUPINGS
 from topology.object_vocabulary import vocabulary_problems
@@ -39,10 +40,13 @@ def make_operator(component: Component, topology: Topology) -> Any:
     path = (component.kind, component.name)
     cls = resolve(component.operator, (*path, "operator"), topology.base, component.classes)
     if dataclasses.is_dataclass(cls):
-        return from_plain(cls, component.options, path, topology.base)
+        return from_plain(cls, component.options, path, topology.base, COMPONENT_KEYS)
     if component.options:
         key = next(iter(component.options))
-        raise DeclarationError(f"unknown key '{key}'; operator '{component.operator}' takes no options", (*path, key))
+        near = did_you_mean(key, COMPONENT_KEYS)
+        raise DeclarationError(
+            f"unknown key '{key}'{near}; operator '{component.operator}' takes no options", (*path, key)
+        )
     return cls()
 
 
@@ -72,6 +76,7 @@ def problems(topology: Topology) -> Iterator[DeclarationError]:
     yield from _cycle_problems(topology)
     yield from _tick_problems(topology, operators)
     yield from plan_problems(topology)
+    yield from _checkpoint_problems(topology)
     yield from _statistics_problems(topology, operators)
     yield from fault_problems(topology)
     try:
@@ -91,6 +96,18 @@ def _vocabulary_problems(topology: Topology) -> Iterator[DeclarationError]:
             operator = make_operator(component, topology)
             if getattr(operator, "takes_prepared", False) and not list(operator.check(topology.settings, component)):
                 yield from vocabulary_problems(topology.settings.vocabulary, component.name, operator.files())
+
+
+def _checkpoint_problems(topology: Topology) -> Iterator[DeclarationError]:
+    """Find a folder for checkpoints that is none."""
+    settings = topology.settings.checkpoint
+    if settings is not None and "://" not in settings.directory:
+        place = (topology.base or Path()) / settings.directory
+        if place.exists() and not place.is_dir():
+            yield DeclarationError(
+                f"{place} is a file; give a folder, which is made where it does not exist",
+                ("topology", "checkpoint", "directory"),
+            )
 
 
 def _statistics_problems(topology: Topology, operators: Mapping[str, type[Any]]) -> Iterator[DeclarationError]:

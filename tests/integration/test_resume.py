@@ -79,6 +79,10 @@ def test_process_killed_by_the_system_goes_on_where_it_was(tmp_path):
         (["--set", "topology.checkpoint.epochs=0"], "topology.checkpoint: epochs = 0, expected at least 1"),
         (["--set", "topology.checkpoint.seconds=0.0"], "seconds = 0.0, expected more than 0"),
         (["--set", "topology.checkpoint.direktory=x"], "did you mean 'directory'"),
+        (
+            ["--set", f"topology.checkpoint.directory={__file__}"],
+            "test_resume.py is a file; give a folder, which is made",
+        ),
         (["--set", "topology.checkpoint.on_failure=go"], "expected one of 'stop', 'skip'"),
     ],
 )

@@ -77,7 +77,7 @@ def test_objects_meet_the_queries_of_all_types(client):
         found[line["query"]] = line.get("object", line.get("objects"))
     assert found["r"] == near["id"]
     assert [item[0] for item in found["t"]] == [near["id"], far["id"]]
-    assert client.query("n")["result"]["objects"] == [[near["id"], pytest.approx(0.1)]]
+    assert client.query("n")["result"]["objects"] == [[near["id"], pytest.approx(10_448.919)]]  # metres
     asked = {"region": {"rect": [20, 20, 30, 30]}, "keywords": [word], "window": 3_600_000}
     assert sorted(client.ask(type="range", **asked)["objects"]) == sorted([near["id"], far["id"]])
     assert client.ask(type="knn", at=[25, 25], k=1, keywords=[word], window=3_600_000)["objects"] == [[far["id"], 0.0]]
@@ -108,9 +108,10 @@ def test_current_lists_come_before_what_is_new(client):
     while client.query(name)["result"] is None:
         time.sleep(0.01)
     results = client.results(name)
-    assert next(results).line["objects"] == [[first["id"], 1.0]]
+    degree = pytest.approx(111_195.08)  # metres
+    assert next(results).line["objects"] == [[first["id"], degree]]
     client.publish([second := _at(-50, -50.5)])
-    assert next(results).line["objects"] == [[second["id"], 0.5], [first["id"], 1.0]]
+    assert next(results).line["objects"] == [[second["id"], pytest.approx(55_597.54)], [first["id"], degree]]
 
 
 def test_geojson_and_json_are_taken(live):

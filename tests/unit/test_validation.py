@@ -178,7 +178,7 @@ def test_overrides_reach_any_key():
         ("bolt.taged.parallelism=5", "there is no bolt 'taged' \\(did you mean 'tagged'\\?\\)"),
         ("nonsense", "expected key=value"),
         ("topology.name.x=1", "'topology.name' is a value, not a table"),
-        ("bolt.tagged.paralelism=5", "unknown key 'paralelism'"),
+        ("bolt.tagged.paralelism=5", "unknown key 'paralelism' \\(did you mean 'parallelism'\\?\\)"),
     ],
 )
 def test_bad_overrides_are_refused(setting, message):
