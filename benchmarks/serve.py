@@ -88,7 +88,7 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 202, "headers": []})
     await send({"type": "http.response.body", "body": b"%d" % lines})
 import socket
-listening = socket.socket(); listening.bind(("127.0.0.1", 0))
+listening = socket.create_server(("127.0.0.1", 0))
 print(f"echo on http://127.0.0.1:{listening.getsockname()[1]} ", flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
 """

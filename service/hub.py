@@ -6,6 +6,7 @@ the last line that he reads there and the first that is pushed to him nothing el
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class Hub:
         self.subscriptions: set[Subscription] = set()
         self._to_all: set[Subscription] = set()
         self._by_key: dict[bytes, set[Subscription]] = {}
-        self._asked: dict[int, asyncio.Future[bytes]] = {}
+        self._asked: dict[int, Future[bytes]] = {}
         self._current: dict[int, tuple[int, int, bytes]] = {}
 
     # --- the log ---------------------------------------------------------------------------------------------------
@@ -91,9 +92,12 @@ class Hub:
         found = self._current.get(number)
         return None if found is None else (Cursor(found[0], found[1]), found[2])
 
-    def asked(self, number: int) -> asyncio.Future[bytes]:
-        """Return what will be the answer to a query; call `forget` when nobody waits for it any more."""
-        return self._asked.setdefault(number, asyncio.get_running_loop().create_future())
+    def asked(self, number: int) -> Future[bytes]:
+        """Return what will be the answer to a query; call `forget` when nobody waits for it any more.
+
+        Any thread may call this, and must before the query can be read from the journal: the engine may be that fast.
+        """
+        return self._asked.setdefault(number, Future())
 
     def forget(self, number: int) -> None:
         """Wait no longer for an answer."""

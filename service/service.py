@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -207,22 +208,24 @@ class Service:
 
     async def ask(self, operation: Operation) -> bytes:
         """Return the answer to a query that is asked once, as a line of results."""
-        number: list[int] = []
+        waiting: dict[int, Future[bytes]] = {}
 
         def job(intake: Intake, now: int) -> Accepted:
             accepted = intake.operations([operation], now, "POST /queries:ask", at_once=True)
-            number.extend(accepted.numbers.values())
+            waiting.update((number, self.hub.asked(number)) for number in accepted.numbers.values())
             return accepted
 
-        accepted: Accepted = await self.submit(job, 256)
-        if accepted.rejected:
-            raise ProblemError("invalid", accepted.rejected[0][1])
-        try:  # nothing was awaited since the entry was journalled, so its answer is still to come
-            return await asyncio.wait_for(self.hub.asked(number[0]), self.settings.ask_seconds)
+        try:
+            accepted: Accepted = await self.submit(job, 256)
+            if accepted.rejected:
+                raise ProblemError("invalid", accepted.rejected[0][1])
+            (answer,) = waiting.values()
+            return await asyncio.wait_for(asyncio.wrap_future(answer), self.settings.ask_seconds)
         except TimeoutError:
             raise ProblemError("no-answer", f"no answer within {self.settings.ask_seconds:g} s") from None
         finally:
-            self.hub.forget(number[0])
+            for number in waiting:
+                self.hub.forget(number)
 
     # --- housekeeping ----------------------------------------------------------------------------------------------
 

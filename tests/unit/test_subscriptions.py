@@ -6,7 +6,9 @@ import pytest
 
 from operators.sinks.published import ResultFrame, pack_results
 from service.hub import CursorError, Hub
+from service.intake import Accepted, Operation
 from service.registrations import Registrations
+from service.service import Service, ServiceSettings
 from service.subscriptions import Cursor, key_of
 from streams.segment_log import ExpiredError, LogWriter, trim
 
@@ -169,3 +171,27 @@ def test_one_who_is_too_slow_for_what_is_kept_is_told(tmp_path):
             await _taken(log.hub, one, 50)
 
     _run(test())
+
+
+def test_answer_that_comes_before_the_disk_has_the_question_is_not_missed(tmp_path):
+    """The engine may read a question, and answer it, while the journal still waits for the disk."""
+    log = Log(tmp_path)
+
+    class Fast:
+        """A service whose engine is faster than its disk."""
+
+        hub, settings = log.hub, ServiceSettings(ask_seconds=5.0)
+
+        async def submit(self, job, _size):
+            asked = job(Asked(), 0)
+            log.add(b"asked")
+            return asked
+
+    class Asked:
+        """An intake that gives the question the number of the answer."""
+
+        def operations(self, operations, _now, _source, *, at_once):
+            assert at_once
+            return Accepted(None, len(operations), numbers={"asked": 0})
+
+    assert asyncio.run(Service.ask(Fast(), Operation("register", "asked"))) == _line(b"asked", 0).rstrip()
