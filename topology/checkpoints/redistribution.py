@@ -30,11 +30,13 @@ def redistributed(wiring: Wiring, saved: Saved) -> dict[str, State]:
     before = Wiring(_with_parallelism(wiring.topology, saved.manifest.parallelism), wiring.edges)
     states = {c.name: _states_of(before, saved, c.name) for c in wiring.topology.components}
     operators = {c.name: _operator(wiring.topology, c.name) for c in wiring.topology.components}
-    queries, routes = _replanned(wiring, before, operators, states)
+    holders = [name for name, operator in operators.items() if hasattr(operator, "live_queries")]
+    plans = {name: _replanned(wiring, before, name, operators[name], states[name]) for name in holders}
     found: dict[str, State] = {}
     for name, old in states.items():
-        tasks = wiring.tasks_of(name)
-        evaluators = len(wiring.tasks_of(EVALUATOR)) if queries is not None else 0
+        tasks, holder = wiring.tasks_of(name), _holder_of(wiring, holders, name)
+        queries, routes = plans.get(holder, (None, None))
+        evaluators = len(wiring.tasks_of(holder)) if queries is not None else 0
         division = Division(name, len(tasks), evaluators, queries, routes)
         divided = operators[name].redistribute([state["operator"] for state in old], division)
         dropped = operators[name].plan_streams if queries is not None else frozenset()
@@ -78,20 +80,35 @@ def _grouping(wiring: Wiring, before: Wiring, edge: Edge, state: Any) -> Any:
     return None
 
 
+def _holder_of(wiring: Wiring, holders: Sequence[str], name: str) -> str:
+    """Return the component whose queries one is about: its own, those that it routes, or those whose results it reads.
+
+    Where several are, or none, it is the one that load is balanced among.
+    """
+    if name in holders:
+        return name
+    routed = [
+        e.target for e in wiring.edges if e.source == name and e.target in holders and e.input.stream == "queries"
+    ]
+    read = [e.source for e in wiring.edges if e.target == name and e.source in holders]
+    near = routed or read
+    return EVALUATOR if EVALUATOR in near or not near else near[0]
+
+
 def _replanned(
-    wiring: Wiring, before: Wiring, operators: Mapping[str, type[Any]], states: Mapping[str, Sequence[State]]
+    wiring: Wiring, before: Wiring, name: str, operator: type[Any], states: Sequence[State]
 ) -> tuple[QueryBatch | None, Csr | None]:
-    """Return all live queries and where they belong from now on; None for both where the evaluators are as many as before."""
-    live = getattr(operators.get(EVALUATOR), "live_queries", None)
-    if live is None or len(wiring.tasks_of(EVALUATOR)) == len(before.tasks_of(EVALUATOR)):
+    """Return the live queries of a component and where they belong from now on; None for both where it has as many tasks."""
+    if len(wiring.tasks_of(name)) == len(before.tasks_of(name)):
         return None, None
-    queries: QueryBatch = live([state["operator"] for state in states[EVALUATOR]])
+    live: Any = operator
+    queries: QueryBatch = live.live_queries([state["operator"] for state in states])
     for edge in wiring.edges:
-        if edge.target == EVALUATOR and edge.input.stream == "queries" and edge.lag == 0:
+        if edge.target == name and edge.input.stream == "queries" and edge.lag == 0:
             router = Task(wiring, wiring.tasks_of(edge.source)[0]).operator
             if hasattr(router, "routes"):
                 return queries, router.routes(queries)
     raise DeclarationError(
-        f"the evaluators hold queries, but no router says which of {len(wiring.tasks_of(EVALUATOR))} they belong to; give its "
-        f"operator a method 'routes(queries)', or set bolt.{EVALUATOR}.parallelism to {len(before.tasks_of(EVALUATOR))}"
+        f"the tasks of '{name}' hold queries, but no router says which of {len(wiring.tasks_of(name))} they belong to; give "
+        f"its operator a method 'routes(queries)', or set bolt.{name}.parallelism to {len(before.tasks_of(name))}"
     )
