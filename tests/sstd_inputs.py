@@ -59,6 +59,14 @@ def sstd_queries(rng, count, last, *, forever):
     return sorted(lines, key=lambda line: (line["ts"], line["op"]))
 
 
+def write_sstd_inputs(folder, rng, *, objects, queries, last_ts, forever=False):
+    """Write objects and questions."""
+    return (
+        write_lines(folder / "objects.jsonl", sstd_objects(rng, objects, last_ts)),
+        write_lines(folder / "queries.jsonl", sstd_queries(rng, queries, last_ts, forever=forever)),
+    )
+
+
 def _storage(rng, folder):
     """Let objects leave memory soon, in every other case: windows then reach into files, of one evaluator or several."""
     if rng.random() < 0.5:
@@ -74,8 +82,7 @@ def random_sstd_topology(folder, seed):
     """Draw SSTD with plans that change all the time, and windows that reach across several of them."""
     rng = random.Random(f"sstd {seed}")
     last, keep = rng.choice([20, 60]), rng.choice([0, KEEP_MS])
-    objects = write_lines(folder / "objects.jsonl", sstd_objects(rng, 70, last))
-    queries = write_lines(folder / "queries.jsonl", sstd_queries(rng, 30, last, forever=keep == 0))
+    objects, queries = write_sstd_inputs(folder, rng, objects=70, queries=30, last_ts=last, forever=keep == 0)
     kind = rng.choice(KEEPING)
     tree = kind in ("qt-tree", "quadtree", "text-tree")
     policy = rng.choice(["random", "sstd"]) if tree else "random"

@@ -7,6 +7,7 @@ that is cut off; it goes on in the middle of the next generation, where it must 
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from fence_inputs import write_fence_inputs
 from knn_inputs import dkm_topology, write_knn_inputs
 from latest_queries import latest_topology, write_latest_inputs, wrong_lines
 from range_inputs import lines_of, write_inputs
+from sstd_inputs import KEEP_MS, write_sstd_inputs
 from topk_inputs import restless_topology, write_topk_inputs
 
 from streams.comparison import compare
@@ -78,6 +80,18 @@ def dskype(folder, _moment):
         "topology.epoch.objects=10", "topology.epoch.queries=100", "topology.max_pending=4", "topology.ray.workers=3",
         "topology.ray.silent_seconds=0.5", f"topology.checkpoint.directory={folder / 'checkpoints'}",
         "topology.checkpoint.epochs=11", "bolt.evaluator.parallelism=3", "bolt.sink.operator=collect",
+    )  # fmt: skip
+
+
+def questions(folder, _moment):
+    """SSTD: questions of all six kinds move, windows reach into files that objects go to after a few epochs."""
+    return restless_topology(
+        "sstd.toml", *write_sstd_inputs(folder, random.Random(21), objects=OBJECTS, queries=150, last_ts=90),
+        "topology.epoch.objects=10", "topology.epoch.queries=100", "topology.max_pending=4", "topology.ray.workers=3",
+        "topology.ray.silent_seconds=0.5", f"topology.checkpoint.directory={folder / 'checkpoints'}",
+        "topology.checkpoint.epochs=11", "bolt.evaluator.parallelism=3", f"bolt.evaluator.keep_ms={KEEP_MS}",
+        f"bolt.evaluator.storage={folder / 'stored'}", "bolt.evaluator.keep_objects=20", "bolt.evaluator.interval_ms=4",
+        "bolt.sink.operator=collect",
     )  # fmt: skip
 
 
@@ -142,6 +156,7 @@ SUBJECTS = {
         aggregator="merger[1]",
     ),
     "dkm": Subject(dkm, wrong_lists, ("adoption", "checkpoint"), router="router[0]", aggregator="merger[1]"),
+    "sstd": Subject(questions, wrong_lists, ("adoption", "checkpoint"), aggregator="terms[1]"),
     "couriers": Subject(couriers, wrong_lists, ("adoption", "checkpoint"), router="router[0]", aggregator="merger[1]"),
     "zones": Subject(zones, wrong_lists, ("rebalance", "checkpoint"), router="router[0]"),
     # In the place of a router stands who answers searches.
