@@ -7,7 +7,7 @@ SERVE := $(VENV)/.serve-installed
 STAMP := $(VENV)/.installed
 # Tests that start Ray or Spark, which use all cores by themselves, run one after the other; all others side by side.
 define TESTS
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 -m 'not ray and not spark and not nemesis'
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal -m 'not ray and not spark and not nemesis'
 	$(BIN)/python -m pytest -m '(ray or spark) and not nemesis'
 endef
 

@@ -4,11 +4,9 @@ A numba kernel is compiled once for each combination of argument types, and "rea
 type. Everything that enters a kernel passes through here, so there is one combination and one compilation.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -26,7 +24,6 @@ __all__ = [
     "check_csr",
     "check_range",
     "column",
-    "kernel",
     "own_columns",
 ]
 
@@ -37,9 +34,6 @@ Workers = NDArray[np.int32]
 
 #: Ragged rows of ascending, distinct worker numbers: offsets and values.
 Csr = tuple[Offsets, Workers]
-
-#: Compiles a kernel with the options that all of this package share.
-kernel: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(cache=True, nogil=True)
 
 
 def all_to(worker: int, rows: int) -> Csr:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Floats, Ints, Offsets, Regions, column, kernel
+from partitioners.columns import Floats, Ints, Offsets, Regions, column
 from partitioners.costs.cell_costs import node_cost
 from partitioners.plans.grid_plan import KeywordParts, keyword_ranges
 from streams.columns import sorted_rows
 from streams.errors import DeclarationError
+from streams.kernel import kernel
 
 __all__ = ["Ragged", "Ranking", "keyword_partition", "loose_prefixes"]
 

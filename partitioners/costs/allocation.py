@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from partitioners.columns import Floats, Ints, Workers, column, kernel
+from partitioners.columns import Floats, Ints, Workers, column
 from streams.errors import DeclarationError
+from streams.kernel import kernel
 
 __all__ = ["greedy", "greedy_in_order", "imbalance", "karmarkar_karp", "loads", "matching"]
 

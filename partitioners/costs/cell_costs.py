@@ -6,10 +6,11 @@ SSTD's model by query type is in `partitioners.costs.query_distribution`, that o
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partitioners.columns import Floats, Ints, Offsets, column, kernel
+from partitioners.columns import Floats, Ints, Offsets, column
 from partitioners.costs.statistics import ObjectSample, QuerySample
 from partitioners.grids.fine_grid import FineGrid
 from streams.columns import csr_take
+from streams.kernel import kernel
 
 __all__ = [
     "cell_costs",

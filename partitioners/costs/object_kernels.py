@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Floats, Ints, Offsets, kernel
+from partitioners.columns import Floats, Ints, Offsets
+from streams.kernel import kernel
 
 __all__ = ["counts_within", "kth_distances", "list_cells", "partitioned"]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Floats, Ints, column, kernel
+from partitioners.columns import Floats, Ints, column
+from streams.kernel import kernel
 
 __all__ = ["RectIndex"]
 
@@ -159,7 +160,7 @@ def _overlapping_most(
 
 @kernel
 def _pushed(
-    new: Floats, listed: Nodes, begin: int, end: int, box: Floats, area: Floats, lowest: Ints, best: float, found: int,
+    new: Floats, listed: Nodes, begin: int, end: int, box: Floats, area: Floats, lowest: Ints, best: float, found: np.int64,
     stack: Nodes, bound: Floats, top: int,
 ) -> int:  # fmt: skip
     """Put nodes (listed ones, or those of a range) that may hold a better rectangle on the stack, the best ones on top."""

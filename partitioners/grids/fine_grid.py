@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Floats, Ints, column, kernel
+from partitioners.columns import Floats, Ints, column
 from streams.errors import DeclarationError
 from streams.geometry import Rect
+from streams.kernel import kernel
 
 __all__ = ["DEFAULT_SIDE", "MAX_CELLS", "FineGrid", "box_sums", "prefix_sums"]
 

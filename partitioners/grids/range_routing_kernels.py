@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Floats, Offsets, Workers, kernel
+from partitioners.columns import Floats, Offsets, Workers
+from streams.kernel import kernel
 
 __all__ = [
     "FAR",

@@ -17,7 +17,8 @@ object has a keyword that the query is filed under, both are at that keyword's p
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Ints, Offsets, Workers, kernel
+from partitioners.columns import Csr, Ints, Offsets, Workers
+from streams.kernel import kernel
 
 __all__ = ["box_workers", "boxes_at", "part_workers", "parts_of_words", "workers_of_parts"]
 
@@ -146,8 +147,8 @@ def part_workers(
                 base = base_off[b] + np.int64(_mixed(scattered[i]) % np.uint64(base_off[b + 1] - base_off[b]))
                 size = _visit(part_worker[base_first[base]], i, stamp, out, size)
             else:
-                for part in range(parts):
-                    size = _visit(part_worker[first + part], i, stamp, out, size)
+                for at in range(first, first + parts):
+                    size = _visit(part_worker[at], i, stamp, out, size)
         if size > new_off[i] + 1:
             out[new_off[i] : size].sort()
         new_off[i + 1] = size

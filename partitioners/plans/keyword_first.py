@@ -169,7 +169,7 @@ class KeywordFirstPlan:
         return column(base_off, np.int32), column(base_first, np.int32)
 
     @property
-    def _by_keyword(self) -> tuple[Ints | Workers, ...]:
+    def _by_keyword(self) -> tuple[Ints, Offsets, Offsets, Offsets, Ints, Workers]:
         """What a kernel needs to find the part of a keyword."""
         ranges = column([0, len(self.range_start)], np.int32)
         return self.part_start, *self._bases, ranges, self.range_start, self.range_part
@@ -177,10 +177,9 @@ class KeywordFirstPlan:
     def route_points(self, points: Points) -> Csr:
         """Return the workers of all boxes of the parts that each object touches."""
         scattered = column(points.x.view(np.int64), np.int64)
-        found: Csr = workers_of_parts(
+        return workers_of_parts(
             points.kw_off, points.kw, scattered, *self._by_keyword, self.who_off, self.who, self.workers
         )
-        return found
 
     def route_regions(self, regions: Regions) -> Csr:
         """Return, for the parts that each query is filed under, the worker of its place."""
@@ -199,8 +198,7 @@ class KeywordFirstPlan:
 
     def _parts_of(self, word: Ints) -> Ints:
         """Return the parts of keywords."""
-        found: Ints = parts_of_words(column(word, np.int64), column(np.zeros(len(word)), np.int64), *self._by_keyword)
-        return found
+        return parts_of_words(column(word, np.int64), column(np.zeros(len(word)), np.int64), *self._by_keyword)
 
     def _boxes_at(self, regions: Regions, row: Ints, part: Ints) -> Ints:
         """Return the boxes of parts at the places of rows of queries."""

@@ -10,10 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Floats, Ints, Points, Regions, Workers, check_range, column, kernel
+from partitioners.columns import Csr, Floats, Ints, Points, Regions, Workers, check_range, column
 from partitioners.plans.plan import Plan
 from streams.batches import TYPE_TOPK, ObjectBatch, QueryBatch
 from streams.geometry import Metric, boxed, region_bounds
+from streams.kernel import kernel
 
 __all__ = [
     "first_meeting",

@@ -10,7 +10,8 @@ and `lengths[t]` the distribution of query lengths.
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Floats, Ints, Offsets, Workers, kernel
+from partitioners.columns import Csr, Floats, Ints, Offsets, Workers
+from streams.kernel import kernel
 
 __all__ = ["leaf_of_points", "learned_leaves", "leaves_of_regions", "split_by_text"]
 
