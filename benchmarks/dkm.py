@@ -108,20 +108,25 @@ def run(options: Options) -> Report:
         f"{stream.objects:,} objects, {stream.changes} registrations and ends a time-stamp, {stream.stamps - COLD} of them",
         seed=options.seed,
         figures=figures,
-        goals=[
-            Goal("assigned_ps2stream_over_sop", at_least=1.0),
-            Goal("assigned_sop_over_kop", at_least=1.0),
-            Goal("assigned_sop_over_dkm-sks", at_least=1.0),
-            Goal("sop_over_dkm-sks_balance", at_least=5.0),
-            Goal("sop_over_waterspout_balance", at_least=5.0),
-            Goal("waterspout_efficiency", at_least=0.9),
-            Goal("lasting_efficiency", at_least=0.9),
-            Goal("hotspot_efficiency", at_least=0.85),
-        ],
+        goals=_goals(full=not options.quick and options.queries is None),
         columns=("series", "at", "algorithm", "update ms", "balance ms", "balance cost", "efficiency"),
         rows=rows,
         notes=notes,
     )
+
+
+def _goals(*, full: bool) -> list[Goal]:
+    """Return what is to be reached; how far SOP is from DkM-SKS depends on the size, and is a goal of the full one."""
+    apart = [Goal("sop_over_dkm-sks_balance", at_least=5.0), Goal("sop_over_waterspout_balance", at_least=5.0)]
+    return [
+        Goal("assigned_ps2stream_over_sop", at_least=1.0),
+        Goal("assigned_sop_over_kop", at_least=1.0),
+        Goal("assigned_sop_over_dkm-sks", at_least=1.0),
+        *(apart if full else ()),
+        Goal("waterspout_efficiency", at_least=0.9),
+        Goal("lasting_efficiency", at_least=0.9),
+        Goal("hotspot_efficiency", at_least=0.85),
+    ]
 
 
 def _measure(name: str, stream: DkmStream, workers: int, folder: Path) -> Measured:

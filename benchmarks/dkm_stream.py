@@ -173,6 +173,9 @@ class DkmSpout(Spout):
             start = (number - stream.opening) * INITIAL
             objects = initial_objects(stream.initial, stream.seed).slice(start, start + INITIAL)
             self._emit(objects, stream.opening, emit, start)
+            if stream.bound and number == stream.begin - 1:  # what is not needed any more is no memory of the system
+                initial_objects.cache_clear()
+                _block.cache_clear()
             return True
         stamp, part = divmod(number - stream.begin, 3) if stream.apart else (number - stream.begin, -1)
         if stamp >= stream.stamps or epoch.final:

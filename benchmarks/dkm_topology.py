@@ -35,6 +35,9 @@ class Algorithm:
     conf: str = "dkm.toml"
 
 
+#: A sink counts what one merger passes on.
+_OWN_RESULTS = {"component": "merger", "stream": "results", "grouping": "fields", "fields": ["number"]}
+
 #: Name -> what it is. "dkm-sks" is the paper's with its own index, "waterspout" the same algorithms with our index and policy,
 #: and with subsets of one: then R is the box of a subscription's own ball, and costs are twice as near to the truth.
 ALGORITHMS: Mapping[str, Algorithm] = {
@@ -79,6 +82,7 @@ def planned_topology(
         "bolt": {
             "evaluator": {"parallelism": workers, "index": algorithm.index},
             "merger": {"parallelism": mergers},
+            "sink": {"parallelism": mergers, "inputs": [_OWN_RESULTS]},
         },
     }
     without = ["topology.space", "topology.epoch", "topology.partitioner"]

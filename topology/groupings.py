@@ -219,7 +219,8 @@ def split_by_place(batch: Batch, places: Places, targets: int) -> list[Batch | N
     counts = np.bincount(places, minlength=targets)
     if counts.max(initial=0) == len(places):
         return [batch if count else None for count in counts]
-    ordered = batch.take(np.argsort(places, kind="stable"))
+    # Of 16 bits, numpy sorts by radix.
+    ordered = batch.take(np.argsort(places.astype(np.uint16) if targets <= 1 << 16 else places, kind="stable"))
     ends = np.cumsum(counts)
     return [
         ordered.slice(int(end - count), int(end)) if count else None for end, count in zip(ends, counts, strict=True)

@@ -1,5 +1,6 @@
 """The lists of one evaluator: which have changed, which may be sent, what is due when, and what moves with a query."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from operators.evaluation.instants import Instants
 from operators.operator import Emitter, Epoch
 from streams.batches import TYPE_TERMS, QueryBatch, RankedBatch
 from streams.columns import Ints, distinct, union_of, without
+from streams.hashing import hash_columns
 
 __all__ = ["Answers"]
 
@@ -31,8 +33,8 @@ class Answers:
         last_ts: the time of the last object that can have changed a list; None before the first.
     """
 
-    def __init__(self, core: ListCore, *streams: str, one_home: bool) -> None:
-        self._core, self._streams = core, streams
+    def __init__(self, core: ListCore, *streams: str, one_home: bool, mergers: int = 1) -> None:
+        self._core, self._streams, self._mergers = core, streams, mergers
         self._growing = core if isinstance(core, Growing) and not one_home else None
         self.instants = Instants()
         self.changed: Ints = _NONE
@@ -77,15 +79,25 @@ class Answers:
         growing, since = self._growing, self._since
         gaining = _NONE if growing is None or since is None else without(ready, self._whole)
         whole = ready if not len(gaining) else ready[np.isin(ready, self._whole)] if len(self._whole) else _NONE
-        for start in range(0, len(gaining), SENT_TOGETHER):
+        for numbers in self._together(gaining):
             assert growing is not None
             assert since is not None
-            self._emit(self._stamped(growing.gained(gaining[start : start + SENT_TOGETHER], since)), emit)
-        for start in range(0, len(whole), SENT_TOGETHER):
-            self._emit(self._stamped(self._core.results(whole[start : start + SENT_TOGETHER])), emit)
+            self._emit(self._stamped(growing.gained(numbers, since)), emit)
+        for numbers in self._together(whole):
+            self._emit(self._stamped(self._core.results(numbers)), emit)
         left = without(self._whole, ready)
         # What is held back is sent whole when its time has come.
         self._whole, self._since = union_of(left[self._core.holds(left)], self.changed), None
+
+    def _together(self, numbers: Ints) -> Iterator[Ints]:
+        """Yield queries whose lists make one batch: those of one merger, so that no grouping copies lists to divide them."""
+        parts = [numbers]
+        if self._mergers > 1 and len(numbers):
+            merger = hash_columns([numbers]) % np.uint64(self._mergers)
+            parts = [numbers[merger == one] for one in range(self._mergers)]
+        for part in parts:
+            for start in range(0, len(part), SENT_TOGETHER):
+                yield part[start : start + SENT_TOGETHER]
 
     def _emit(self, lists: RankedBatch, emit: Emitter) -> None:
         """Send lists, each where its merger reads."""

@@ -92,7 +92,10 @@ class Evaluator(Bolt):
         self._context, self._core = context, self.make_core(context)
         lists, lists_on = cast(ListCore, self._core), self.lists_on or (self.answers_on,)
         one_home = context.plan is not None and context.plan.single_home
-        self._answers = Answers(lists, *lists_on, one_home=one_home) if self.core_class.remembers else None
+        mergers = max((tasks for stream in lists_on for _, tasks in context.targets.get(stream, ())), default=1)
+        self._answers = (
+            Answers(lists, *lists_on, one_home=one_home, mergers=mergers) if self.core_class.remembers else None
+        )
         self._speakers = Speakers(context.index, context.metric, context.plan if self.answers_on == "results" else None)
         self._schedule: PlanSchedule | None = None
         self._handover: Handover | None = None

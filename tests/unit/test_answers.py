@@ -10,6 +10,7 @@ from operators.evaluation.core import Found
 from operators.evaluation.handover import Handover
 from operators.operator import Emitter, Epoch
 from streams.batches import RankedBatch, batch_fields
+from topology.groupings import GroupingContext, make_grouping
 
 
 def answering(worker, *numbers):
@@ -124,3 +125,26 @@ def test_lists_that_were_held_back_or_adopted_are_sent_whole():
     answers._core.seqs.append(8)
     answers.change(Found(changed=ints(5, 6)), 8, 8)
     assert sent(answers, handover, 5) == [(9, [8]), (9, [8])]
+
+
+class BusyCore(GrowingCore):
+    """Holds every query."""
+
+    def holds(self, numbers):
+        return np.ones(len(numbers), np.bool_)
+
+
+@pytest.mark.parametrize("one_home", [False, True])
+def test_lists_of_one_batch_are_those_of_one_merger(one_home):
+    """The grouping by number passes such a batch on as it is; every list is sent once, and those of a merger ascend."""
+    numbers, mergers = np.arange(40, dtype=np.int64), 3
+    answers = Answers(BusyCore(1, 4), "rankings", one_home=one_home, mergers=mergers)
+    answers.change(Found(changed=numbers), 8, 4)
+    emit = Emitter({"rankings": batch_fields(RankedBatch)})
+    answers.send(Epoch(3, 9), None, emit)
+    grouping = make_grouping("fields", GroupingContext(0, mergers, (), ("number",), 0))
+    divided = [grouping.divide(lists) for lists in emit.batches("rankings")]
+    assert all(sum(part is not None for part in parts) == 1 for parts in divided)
+    by_merger = [[part.number for parts in divided if (part := parts[one]) is not None] for one in range(mergers)]
+    assert all(len(found) == 1 and (np.diff(found[0]) > 0).all() for found in by_merger)
+    assert sorted(np.concatenate([found[0] for found in by_merger])) == numbers.tolist()

@@ -59,7 +59,7 @@ def warnings_of(summary: dict[str, Any]) -> list[str]:
     """Return what a person should know of a run whose input was hardly used."""
     remedy = "--rejects FILE writes each with its line and reason"
     if summary["reject_reasons"]:
-        remedy += f"; most often: {summary['reject_reasons'][0]['reason']}"
+        remedy += f"; most frequent among all rejects: {summary['reject_reasons'][0]['reason']}"
     found = []
     if summary["rejected_queries"] and not summary["queries"]:
         found.append(f"none of {summary['rejected_queries']:,} query operations could be used; {remedy}")

@@ -151,6 +151,7 @@ def _alive(off: Ints, slots: Slots, time: Any, ts: Any, end: Any, out: NDArray[n
         for p in range(off[i], off[i + 1]):
             if p + _AHEAD < slots.shape[0]:
                 prefetch(ts, np.int64(slots[p + _AHEAD]))
+                prefetch(end, np.int64(slots[p + _AHEAD]))
             out[p] = ts[slots[p]] <= time[i] and (end.shape[0] == 0 or time[i] < end[slots[p]])
 
 
@@ -231,7 +232,7 @@ class Roster:
 
     def numbers_of(self, slots: Slots) -> Ints:
         """Return the numbers of slots."""
-        return self.number[slots].astype(np.int64) + self._number_base
+        return self.number.take(slots).astype(np.int64) + self._number_base
 
     def starts_of(self, slots: Slots) -> Ints:
         """Return the first instants of slots."""

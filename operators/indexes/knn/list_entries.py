@@ -18,6 +18,8 @@ Slots = NDArray[np.int32]
 Offsets = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
+_NONE: Ints = np.empty(0, np.int64)
+
 
 class ListEntries:
     """Lists by slot: the k nearest of what was entered, of equal ones the first by `seq`; an object is in a list once.
@@ -98,9 +100,16 @@ class ListEntries:
         count = int(off[-1])
         far, rows, seq = np.empty(count), np.empty(count, np.int32), np.empty(count, np.int64)
         least = np.iinfo(np.int64).min if since is None else since
-        kernels.gather(least, slots, self._heads, self._far, self._row, self.objects.seq, off, far, rows, seq)
-        return off, seq, self.objects.ids(rows), far
+        objects, known = self.objects, self.objects.numbered
+        names = np.empty(0 if known is None else count, np.int64)
+        kernels.gather(
+            least, slots, self._heads, self._far, self._row, objects.seq, _NONE if known is None else known, off, far, rows,
+            seq, names,
+        )  # fmt: skip
+        return off, seq, objects.ids(rows) if known is None else Ids("int", names), far
 
     def lengths(self, slots: Slots) -> NDArray[np.int32]:
         """Return k of slots."""
-        return np.asarray((self._heads[slots, 1] >> kernels.BITS) & kernels.LENGTH, np.int32)
+        found = np.empty(len(slots), np.int32)
+        kernels.lengths(slots, self._heads, found)
+        return found

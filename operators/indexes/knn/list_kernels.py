@@ -18,7 +18,7 @@ from operators.indexes.core.query_table import ASLEEP
 from operators.indexes.knn.blocks import EXACT, class_of, room_of
 from streams.kernel import kernel
 
-__all__ = ["bind", "close", "gather", "mark", "merge", "places", "recent_places", "renumber", "settle"]
+__all__ = ["bind", "close", "gather", "lengths", "mark", "merge", "places", "recent_places", "renumber", "settle"]
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -256,6 +256,15 @@ merge: Any = _merge
 
 
 @kernel
+def lengths(slots: Slots, heads: Slots, out: Slots) -> None:
+    """Write k of lists."""
+    for i in range(slots.shape[0]):
+        if i + _AHEAD < slots.shape[0]:
+            prefetch(heads, 2 * np.int64(slots[i + _AHEAD]))
+        out[i] = (heads[slots[i], 1] >> BITS) & LENGTH
+
+
+@kernel
 def places(slots: Slots, heads: Slots, off: Slots) -> None:
     """Write where lists begin if they are copied one after the other, and where the last one ends."""
     off[0] = 0
@@ -281,10 +290,13 @@ def recent_places(since: Int, slots: Slots, heads: Slots, row: Slots, seq: Ints,
 
 @kernel
 def gather(
-    since: Int, slots: Slots, heads: Slots, far: Floats, row: Slots, seq: Ints, off: Slots, out: Floats, rows: Slots,
-    numbers: Ints,
+    since: Int, slots: Slots, heads: Slots, far: Floats, row: Slots, seq: Ints, ids: Ints, off: Slots, out: Floats,
+    rows: Slots, numbers: Ints, names: Ints,
 ) -> None:  # fmt: skip
-    """Copy lists, with the `seq` of their objects; `off` has their places, of whole lists or of entries from `since` on."""
+    """Copy lists, with the `seq` of their objects; `off` has their places, of whole lists or of entries from `since` on.
+
+    Identifiers are copied too where they are numbers; where there are none, `names` has no room either.
+    """
     for i in range(slots.shape[0]):
         if i + _AHEAD < slots.shape[0]:
             ahead = np.int64(slots[i + _AHEAD])
@@ -303,7 +315,10 @@ def gather(
     for p in range(rows.shape[0]):
         if p + _AHEAD < rows.shape[0]:
             prefetch(seq, np.int64(rows[p + _AHEAD]))
+            prefetch(ids, np.int64(rows[p + _AHEAD]))
         numbers[p] = seq[rows[p]]
+        if names.shape[0] > 0:
+            names[p] = ids[rows[p]]
 
 
 @kernel

@@ -57,6 +57,11 @@ class ObjectRows:
         self.name(ids)
         return rows
 
+    @property
+    def numbered(self) -> Ints | None:
+        """The identifiers by row where all are numbers; there may be room behind them."""
+        return self._ids.numbers
+
     def ids(self, rows: Rows) -> Ids:
         """Return the identifiers of rows."""
         return self._ids.take(rows)
@@ -91,6 +96,10 @@ class _IdColumn:
     @property
     def nbytes(self) -> int:
         return 8 * self._count + sum(int(part.values.nbytes) for part in self._parts)
+
+    @property
+    def numbers(self) -> Ints | None:
+        return None if self._parts else self._numbers
 
     def append(self, ids: Ids) -> None:
         if not len(ids):

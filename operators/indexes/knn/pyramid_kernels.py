@@ -193,6 +193,7 @@ def learn(
         place = reach_at(np.int64(at[i]), owner, state)
         if reach_of(radius[slot], 0.0, 0.0, frame) < _MUCH * units[place]:
             ask_for(np.int64(at[i]), units, owner, nodes, state)
+            prefetch(shape, 2 * slot)
             due[fewer] = i
             fewer += 1
     for n in range(fewer):
@@ -202,6 +203,9 @@ def learn(
         learn_reach(np.int64(at[due[n]]), reach, units, owner, nodes, children, links, state)
     there = 0
     for i in range(changed.shape[0]):
+        if i + _AHEAD < changed.shape[0]:
+            prefetch(radius, np.int64(changed[i + _AHEAD]))
+            prefetch(stage, np.int64(changed[i + _AHEAD]))
         if stage[changed[i]] != _stage_of(radius[changed[i]]):
             out[there] = changed[i]
             there += 1
