@@ -52,6 +52,8 @@ FINEST = 10
 LISTS = 16
 CODE_BITS = 5
 TAILED = 31
+#: The norm that levels are for as long as no message has come; no message has a larger one.
+UNKNOWN = np.float32(1.0)
 #: A word with up to so many balls has them in a single list.
 FLAT = 24
 #: How many places of a cell are looked at for a hole.
@@ -303,7 +305,7 @@ def layout(
         )
         owned[SIGNATURE, count], owned[OWNER, count] = sign, owner
         count += 1
-    reference = marks[word, USUAL] if words[word, SEEN] > 0 else np.float32(1.0)
+    reference = marks[word, USUAL] if words[word, SEEN] > 0 else UNKNOWN
     mask: Int = np.int64(0)
     size: Int = np.int64(0)
     room = count + max(count // 2, 1)
