@@ -17,6 +17,7 @@ from operators.indexes.topk.ball_kernels import (
     BALLS,
     BEGIN,
     DUE,
+    FEW,
     FINEST,
     GRID,
     IN_TAIL,
@@ -30,7 +31,6 @@ from operators.indexes.topk.ball_kernels import (
     SIGNATURE,
     START,
     TAIL,
-    UNKNOWN,
     USUAL,
     WORD_WIDTH,
     U,
@@ -51,9 +51,9 @@ Slots = NDArray[np.int32]
 TOGETHER = 16
 #: Runs of cells that one probe can have: every row of every level, a list and a tail.
 MOST_RUNS = (2 << FINEST) + 2
-#: Messages after which it is asked whether levels still suit them, and after which where none had come before levels were made;
-#: how much of the way to a new norm is gone at a time; and how many messages should be below it.
-_ASKED, _FIRST, _STEP, _SHARE = 32, 4, np.float32(0.05), np.float32(0.8)
+#: Messages after which it is asked whether levels still suit them; how much of the way to a new norm is gone at a time; and how
+#: many messages should be below it.
+_ASKED, _STEP, _SHARE = 32, np.float32(0.05), np.float32(0.8)
 #: How far norms may move before a word is laid out anew.
 _SMALLER, _LARGER = np.float32(0.75), np.float32(1.33)
 _UP = np.float32(1.000001)
@@ -99,15 +99,20 @@ def probes(
 
 @lean_kernel
 def _norm_seen(word: Int, norm: Any, words: Slots, marks: Singles, due: Slots, state: Ints) -> None:
-    """Follow the norm that a fifth of a word's messages exceed; ask for a new layout where that has moved far."""
-    if words[word, SEEN] == 0:
-        marks[word, USUAL] = norm
-    step = _STEP * marks[word, USUAL]
-    marks[word, USUAL] += step * _SHARE if norm > marks[word, USUAL] else step * (_SHARE - np.float32(1.0))
-    words[word, SEEN] += 1
-    usual, reference = marks[word, USUAL], marks[word, REFERENCE]
-    if words[word, SEEN] >= (_FIRST if reference == UNKNOWN else _ASKED):
-        words[word, SEEN] = 1
+    """Follow the norm that a fifth of a word's messages exceed; ask for a new layout where that has moved far.
+
+    At first it is the largest of `FEW` messages: a word may have come with many balls, laid out before there was any message.
+    """
+    seen = words[word, SEEN]
+    if seen < FEW:
+        marks[word, USUAL] = norm if seen == 0 else max(marks[word, USUAL], norm)
+    else:
+        step = _STEP * marks[word, USUAL]
+        marks[word, USUAL] += step * _SHARE if norm > marks[word, USUAL] else step * (_SHARE - np.float32(1.0))
+    words[word, SEEN] = seen + 1
+    if seen + 1 == FEW or seen + 1 >= FEW + _ASKED:
+        words[word, SEEN] = FEW
+        usual, reference = marks[word, USUAL], marks[word, REFERENCE]
         if (usual < _SMALLER * reference or usual > _LARGER * reference) and words[word, ASTRAY] >= 0:
             due[state[DUE]] = word
             state[DUE] += 1
