@@ -11,6 +11,8 @@ from operators.indexes.topk.buffer_rules import BUFFER_RULES, make_buffers
 from streams.state import pack_state, unpack_state
 
 every_rule = pytest.mark.parametrize("rule", list(BUFFER_RULES))
+#: Settings under which small buffers run dry, and overflow, within some steps.
+TIGHT = {"rank": {"rank": 2.0, "room": 2.6}}
 
 
 class Loop:
@@ -20,7 +22,8 @@ class Loop:
         self.rng = Random(seed)
         self.rule, self.most_k, self.epoch, self.size, self.timed = rule, most_k, epoch, window, timed
         self.drawn = Drawn(self.rng, **drawn)
-        self.model, self.index, self.buffers = PlainWindow(), BruteMessages(SPACE), make_buffers(rule)
+        self.model, self.index = PlainWindow(), BruteMessages(SPACE)
+        self.buffers = make_buffers(rule, **TIGHT.get(rule, {}))
         self.first, self.stop, self.now, self.times = self.drawn.seq, self.drawn.seq + 1, 0, {}
         self.subscriptions, self.room = {}, slots
         self.refills = self.raised = 0
@@ -145,7 +148,7 @@ class Loop:
     def saved(self):
         """Become other buffers by way of a snapshot."""
         state = unpack_state(pack_state(self.buffers.snapshot()))
-        self.buffers = make_buffers(self.rule)
+        self.buffers = make_buffers(self.rule, **TIGHT.get(self.rule, {}))
         self.buffers.restore(state)
         assert set(self.buffers.retuned().tolist()) <= set(self.subscriptions)
         self.check()

@@ -343,6 +343,22 @@ def test_weights_tell_who_costs_work():
     assert run.index.cost().objects == 0
 
 
+def test_balls_suit_messages_after_the_first_few():
+    """Subscriptions that have come before any message are looked at near by as soon as four have told how long they are."""
+    run = Run("balls", space=Rect(0.0, 0.0, 1.0, 1.0))
+    rng = run.rng
+    run.drawn.place = lambda: (rng.random(), rng.random())
+    run.drawn.keywords = lambda _least: frozenset([0])
+    run.insert(500)
+    # Word 0 has a weight of about 0.1 in a message: what is nearer than 0.02 is a hit.
+    run.bind(list(run.model.rows), [0.1 + 0.88 * row["alpha"] for row in run.model.rows.values()])
+    run.drawn.keywords = lambda _least: frozenset([0, 20, 21, 22, 23, 24, 25, 26])
+    run.hits(4)
+    first = run.index.cost().candidates
+    run.hits(4)
+    assert run.index.cost().candidates - first < first / 2
+
+
 @pytest.mark.parametrize("room", [3, 20])
 def test_who_was_looked_at_is_drawn_evenly(monkeypatch, room):
     """However little of it is remembered, each of many that are alike is named about as often."""

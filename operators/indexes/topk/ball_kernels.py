@@ -39,8 +39,8 @@ Rows = Any  # the arrays of the table
 U, V, OWN, REST, START = range(5)
 SIGNATURE, OWNER = range(2)
 #: Places in a row of words: balls, where they begin, room for them, where the grids begin, which levels there are (a bit each),
-#: where the tail begins, how much of it is used, balls that should be elsewhere, messages seen since the last layout; then in
-#: float32 the norm that levels are for, and the norm that few messages exceed.
+#: where the tail begins, how much of it is used, balls that should be elsewhere, messages seen (up to `FEW`, and then since
+#: norms were last compared); then in float32 the norm that levels are for, and the norm that few messages exceed.
 BALLS, BEGIN, ROOM, GRID, LEVELS, TAIL, IN_TAIL, ASTRAY, SEEN, REFERENCE, USUAL = range(11)
 WORD_WIDTH = 12
 #: Places in `state`.
@@ -52,6 +52,8 @@ FINEST = 10
 LISTS = 16
 CODE_BITS = 5
 TAILED = 31
+#: Of so many messages, the largest norm is about the one that a fifth exceed.
+FEW = 4
 #: A word with up to so many balls has them in a single list.
 FLAT = 24
 #: How many places of a cell are looked at for a hole.
@@ -324,7 +326,7 @@ def layout(
     begin = state[BALLS_TOP]
     words[word, BEGIN], words[word, GRID], words[word, LEVELS] = begin, state[STARTS_TOP], mask
     words[word, BALLS], words[word, ASTRAY] = count, 0
-    words[word, SEEN] = min(words[word, SEEN], 1)
+    words[word, SEEN] = min(words[word, SEEN], FEW)
     marks[word, REFERENCE] = reference
     if mask:
         tail = _fill(word, count, size, rows, pool, scratch)

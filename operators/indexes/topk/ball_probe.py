@@ -17,6 +17,7 @@ from operators.indexes.topk.ball_kernels import (
     BALLS,
     BEGIN,
     DUE,
+    FEW,
     FINEST,
     GRID,
     IN_TAIL,
@@ -98,14 +99,19 @@ def probes(
 
 @lean_kernel
 def _norm_seen(word: Int, norm: Any, words: Slots, marks: Singles, due: Slots, state: Ints) -> None:
-    """Follow the norm that a fifth of a word's messages exceed; ask for a new layout where that has moved far."""
-    if words[word, SEEN] == 0:
-        marks[word, USUAL] = norm
-    step = _STEP * marks[word, USUAL]
-    marks[word, USUAL] += step * _SHARE if norm > marks[word, USUAL] else step * (_SHARE - np.float32(1.0))
-    words[word, SEEN] += 1
-    if words[word, SEEN] >= _ASKED:
-        words[word, SEEN] = 1
+    """Follow the norm that a fifth of a word's messages exceed; ask for a new layout where that has moved far.
+
+    At first it is the largest of `FEW` messages: a word may have come with many balls, laid out before there was any message.
+    """
+    seen = words[word, SEEN]
+    if seen < FEW:
+        marks[word, USUAL] = norm if seen == 0 else max(marks[word, USUAL], norm)
+    else:
+        step = _STEP * marks[word, USUAL]
+        marks[word, USUAL] += step * _SHARE if norm > marks[word, USUAL] else step * (_SHARE - np.float32(1.0))
+    words[word, SEEN] = seen + 1
+    if seen + 1 == FEW or seen + 1 >= FEW + _ASKED:
+        words[word, SEEN] = FEW
         usual, reference = marks[word, USUAL], marks[word, REFERENCE]
         if (usual < _SMALLER * reference or usual > _LARGER * reference) and words[word, ASTRAY] >= 0:
             due[state[DUE]] = word

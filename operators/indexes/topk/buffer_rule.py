@@ -77,7 +77,7 @@ class RankRule(Unlearned):
 
     skyband = True
 
-    def __init__(self, rank: float = 2.6, room: float = 3.3) -> None:
+    def __init__(self, rank: float = 3.5, room: float = 4.2) -> None:
         self._rank, self._room = rank, room
 
     def capacity(self, k: Slots) -> Slots:
