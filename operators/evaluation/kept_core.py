@@ -17,8 +17,8 @@ from operators.evaluation.object_storage import ObjectStorage
 from operators.evaluation.passing_queries import PassingQueries
 from operators.indexes import Cost
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, Slots, StandingQueries, registrations, saved_columns
-from operators.indexes.objects.kept_parts import restored, saved
-from operators.indexes.objects.object_index import Kept, ObjectIndex
+from operators.indexes.objects.kept_parts import united
+from operators.indexes.objects.object_index import ObjectIndex
 from streams.batches import NO_WINDOW, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 from streams.errors import InputError
@@ -258,11 +258,8 @@ class KeptCore(StandingQueries):
         if len(givers) == 1:
             log, objects = givers[0]["log"], givers[0]["objects"]
         else:
-            parts = [part for giver in givers for part in restored(giver["objects"])]
-            kept = Kept.concat([Kept.empty(), *parts])
-            kept = kept.take(np.argsort(kept.seq, kind="stable"))
-            objects = saved((), kept, 0, int(kept.seq[-1]) if len(kept) else -1)
             log = ArrivalLog.united([giver["log"] for giver in givers])
+            objects = united([giver["objects"] for giver in givers])
         return {
             **saved_columns(queries),
             "asleep": np.empty(0, np.int64),
