@@ -69,6 +69,7 @@ class KeptCore(StandingQueries):
         self._asked_count = 0
         self._marks: list[int | None] = []
         self._late = late
+        self._quiet = True
         self.refusals: list[str] = []
 
     def _file(self, queries: QueryBatch, slots: Slots) -> None:
@@ -126,6 +127,7 @@ class KeptCore(StandingQueries):
         """Take in objects, in the order of the input."""
         self._here.add(objects)
         self._kept += len(objects)
+        self._quiet = self._quiet and not len(objects)
 
     def after(self, ts: int | None) -> ObjectBatch:
         """Return the objects in memory that are younger than a time, without their identifiers; None: all of them."""
@@ -143,7 +145,9 @@ class KeptCore(StandingQueries):
                 self._storage.store(self._here.before(first))
             self._here.drop(first)
         self._marks = [*self._marks, until][-self._late :]
-        self._here.index.tend(TENDED)
+        if self._quiet:  # else the objects that came have done their part of the work that waits, which is enough
+            self._here.index.tend(TENDED)
+        self._quiet = True
 
     def _oldest(self) -> int | None:
         """Return the time before which objects leave memory now; in a storage they are together by interval."""

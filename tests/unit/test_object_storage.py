@@ -175,3 +175,15 @@ def test_a_question_into_a_damaged_interval_gets_no_line_and_the_others_do(tmp_p
     reasons = " ".join(one["reason"] for one in trial.summary["reject_reasons"])
     assert "not answered, because" in reasons
     assert "it is damaged" in reasons
+
+
+def test_work_behind_the_scenes_is_done_by_what_comes_or_else_in_quiet_epochs():
+    """Objects bring as much of it as they are worth; an epoch does a part of its own only where no object has come."""
+    kept, tended = KeptCore(SPACE, "euclidean", make_object_index("brute", SPACE)), []
+    kept._here.index.tend = tended.append
+    kept.forget(1)
+    kept.keep(objects(0, 5))
+    kept.forget(2)
+    kept.keep(objects(5, 0))
+    kept.forget(3)
+    assert len(tended) == 2
