@@ -17,8 +17,8 @@ from operators.evaluation.object_storage import ObjectStorage
 from operators.evaluation.passing_queries import PassingQueries
 from operators.indexes import Cost
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, Slots, StandingQueries, registrations, saved_columns
-from operators.indexes.objects.kept_parts import restored, saved
-from operators.indexes.objects.object_index import Kept, ObjectIndex
+from operators.indexes.objects.kept_parts import united
+from operators.indexes.objects.object_index import ObjectIndex
 from streams.batches import NO_WINDOW, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 from streams.errors import InputError
@@ -69,6 +69,7 @@ class KeptCore(StandingQueries):
         self._asked_count = 0
         self._marks: list[int | None] = []
         self._late = late
+        self._quiet = True
         self.refusals: list[str] = []
 
     def _file(self, queries: QueryBatch, slots: Slots) -> None:
@@ -126,6 +127,7 @@ class KeptCore(StandingQueries):
         """Take in objects, in the order of the input."""
         self._here.add(objects)
         self._kept += len(objects)
+        self._quiet = self._quiet and not len(objects)
 
     def after(self, ts: int | None) -> ObjectBatch:
         """Return the objects in memory that are younger than a time, without their identifiers; None: all of them."""
@@ -143,7 +145,9 @@ class KeptCore(StandingQueries):
                 self._storage.store(self._here.before(first))
             self._here.drop(first)
         self._marks = [*self._marks, until][-self._late :]
-        self._here.index.tend(TENDED)
+        if self._quiet:  # else the objects that came have done their part of the work that waits, which is enough
+            self._here.index.tend(TENDED)
+        self._quiet = True
 
     def _oldest(self) -> int | None:
         """Return the time before which objects leave memory now; in a storage they are together by interval."""
@@ -258,11 +262,8 @@ class KeptCore(StandingQueries):
         if len(givers) == 1:
             log, objects = givers[0]["log"], givers[0]["objects"]
         else:
-            parts = [part for giver in givers for part in restored(giver["objects"])]
-            kept = Kept.concat([Kept.empty(), *parts])
-            kept = kept.take(np.argsort(kept.seq, kind="stable"))
-            objects = saved((), kept, 0, int(kept.seq[-1]) if len(kept) else -1)
             log = ArrivalLog.united([giver["log"] for giver in givers])
+            objects = united([giver["objects"] for giver in givers])
         return {
             **saved_columns(queries),
             "asleep": np.empty(0, np.int64),

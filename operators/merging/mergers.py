@@ -66,11 +66,14 @@ class RankedMerger(Bolt):
         self._partial = KeyedRows(RankedBatch.empty())
         self._nearest = NearestUnion()
         self._said = Fingerprints()
+        self._sends_radii = False
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Merge what has changed, and pass on what is other than before."""
         if not inputs.arrivals:
             return
+        # Lists that evaluators held back for a move come in the final epoch, after which nobody reads radii.
+        self._sends_radii = "radii" in self._context.targets and not epoch.final
         arrived: list[tuple[int, Any]] = [(arrival.task, arrival.batch) for arrival in inputs.arrivals]
         if self._one_home and self._pass_on([batch for _, batch in arrived], emit):
             return
@@ -171,7 +174,7 @@ class RankedMerger(Bolt):
             return
         emit.batch(lists, "results")
         whole = np.flatnonzero((lists.type == TYPE_KNN) & (np.diff(lists.off) == lists.k))
-        if "radii" in self._context.targets and len(whole):
+        if self._sends_radii and len(whole):
             radius = lists.value[lists.off[whole + 1] - 1]
             emit.batch(TupleBatch(BOUND_FIELDS, (lists.number[whole], radius)), "radii")
 

@@ -173,10 +173,9 @@ class QueryGate:
         asks = (batch.op == OP_REGISTER) & batch.at_instants & (self._kept_ms < FOREVER)
         too_far = asks & (endless | (batch.window > self._kept_ms))
         for place in np.flatnonzero(too_far).tolist():
-            asked = "there is no window" if endless[place] else f"window is {batch.window[place]:,} ms"
-            reason = (
-                f"{asked}, but objects are kept for {self._kept_ms:,} ms; ask for that at most, or keep them longer"
-            )
+            asked = "there is no window" if endless[place] else f"window is {batch.window[place]} ms"
+            # What comes after "expected" is shown where reasons are counted: how far back one can ask.
+            reason = f"{asked}, expected at most {self._kept_ms:,} ms: older objects are not kept; ask for less, or keep more"
             objections.note_row(int(batch.number[place]), reason)
         return np.asarray(~too_far, np.bool_)
 

@@ -82,6 +82,22 @@ def test_merger_stamps_an_empty_list_with_the_latest_time():
     assert [ts for _, ts, *_ in sent(merger, (0, ranked([(7, 8, 1, [])])))] == [6]
 
 
+@pytest.mark.parametrize("final", [False, True])
+def test_radii_are_sent_back_while_somebody_can_read_them(final):
+    """Lists that a move held back may change in the final epoch: they are results, but no radius follows."""
+    merger = RankedMerger()
+    merger.open(
+        TaskContext(
+            "merger", 0, 1, SPACE, plan=SimpleNamespace(single_home=False), targets={"radii": [("evaluator", 2)]}
+        )
+    )
+    emit = Emitter(RankedMerger.outputs)
+    came = Arrival("evaluator", "rankings", 0, ranked([(7, 1, 1, [(5, 0.25)])], type_=TYPE_KNN))
+    merger.execute_epoch(Epoch(3, final=final), Inputs((came,)), emit)
+    assert [len(batch) for batch in emit.batches("results")] == [1]
+    assert [batch.column("bound").tolist() for batch in emit.batches("radii")] == ([] if final else [[0.25]])
+
+
 def test_merger_takes_a_withdrawn_list_off_and_keeps_a_new_one():
     """An evaluator's list that is part of another's goes, also where the same evaluator sends one again in that epoch."""
     merger = opened(RankedMerger())

@@ -7,7 +7,7 @@ from sstd_inputs import SQUARE
 
 from operators.evaluation.kept_core import KeptCore
 from operators.evaluation.object_storage import ObjectStorage
-from operators.indexes.objects.registry import make_object_index
+from operators.indexes.objects import OBJECT_INDEXES, make_object_index
 from streams.batches import TYPE_RANGE, ObjectBatch, QueryBatch
 from streams.columns import Ids
 from streams.errors import InputError
@@ -17,6 +17,8 @@ from topology.amendments import with_source
 from topology.testing import run_for_test
 
 SPACE = Rect(0, 0, 1, 1)
+
+every_index = pytest.mark.parametrize("name", list(OBJECT_INDEXES))
 
 
 def objects(first, count, place=0.5, word=3):
@@ -101,6 +103,28 @@ def test_storing_again_changes_nothing(tmp_path):
     assert rows.tolist() == [0]
 
 
+@every_index
+def test_of_two_that_become_one_nobody_brings_back_what_is_stored(tmp_path, name):
+    """One has stored objects that are younger than some that the other keeps in memory: together each is there once."""
+
+    def kept(most):
+        return KeptCore(SPACE, "euclidean", make_object_index(name, SPACE), None, most, storage(tmp_path))
+
+    whole, givers = objects(0, 120), []
+    for start, most in enumerate((10, 30)):
+        giver = kept(most)
+        giver.keep(whole.take(np.arange(start, 80, 2)))
+        giver.forget(80)
+        giver.forget(81)
+        givers.append(giver.snapshot())
+    one = kept(10)
+    one.restore(KeptCore.divided(givers[0], snapshot(1, 119, 500, (0, 0, 1, 1)), givers))
+    for start in (80, 100):
+        assert sorted(one.answer(np.array([1]), np.array([119])).seq.tolist()) == list(range(start))
+        one.keep(whole.slice(start, start + 20))
+        one.forget(start + 20)
+
+
 @pytest.mark.parametrize("damage", ["missing", "cut", "other"])
 def test_a_damaged_file_is_named(tmp_path, damage):
     """A file that is missing, cut or exchanged is refused with its name, and no other."""
@@ -151,3 +175,15 @@ def test_a_question_into_a_damaged_interval_gets_no_line_and_the_others_do(tmp_p
     reasons = " ".join(one["reason"] for one in trial.summary["reject_reasons"])
     assert "not answered, because" in reasons
     assert "it is damaged" in reasons
+
+
+def test_work_behind_the_scenes_is_done_by_what_comes_or_else_in_quiet_epochs():
+    """Objects bring as much of it as they are worth; an epoch does a part of its own only where no object has come."""
+    kept, tended = KeptCore(SPACE, "euclidean", make_object_index("brute", SPACE)), []
+    kept._here.index.tend = tended.append
+    kept.forget(1)
+    kept.keep(objects(0, 5))
+    kept.forget(2)
+    kept.keep(objects(5, 0))
+    kept.forget(3)
+    assert len(tended) == 2

@@ -364,8 +364,8 @@ def test_windows_that_reach_further_back_than_objects_are_kept_are_rejected(tmp_
     chunks = read(tmp_path, *asked, kept_ms=60)
     assert accepted(chunks).ids.to_list() == ["a", RANGE["id"]]
     assert rejects(chunks) == [
-        (2, "window is 61 ms, but objects are kept for 60 ms; ask for that at most, or keep them longer"),
-        (3, "there is no window, but objects are kept for 60 ms; ask for that at most, or keep them longer"),
+        (2, "window is 61 ms, expected at most 60 ms: older objects are not kept; ask for less, or keep more"),
+        (3, "there is no window, expected at most 60 ms: older objects are not kept; ask for less, or keep more"),
     ]
 
 

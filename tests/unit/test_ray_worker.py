@@ -1,8 +1,10 @@
 """Workers without Ray: plain objects in this process, real sockets between them, the test in the driver's place."""
 
+import gc
 import secrets
 import threading
 import time
+import weakref
 from collections import Counter
 from itertools import islice
 
@@ -124,6 +126,7 @@ def workers():
     yield make
     for one in made:
         one.close()
+    gc.unfreeze()
 
 
 class Told(Numbers):
@@ -300,6 +303,18 @@ def test_worker_that_listens_again_starts_anew(workers):
     made.first(REPORT)
     made.start(generation=2)
     assert collected(made.conduct()) == Counter(range(60))
+
+
+def test_modules_are_not_looked_through_for_garbage_and_tasks_are(workers):
+    """A full collection passes over what was loaded before tasks were made; tasks of a generation that is over go."""
+    made = workers(line(), 1)
+    assert gc.get_freeze_count() > len(gc.get_objects())
+    made.start(generation=1)
+    [actor] = made.actors
+    old = [weakref.ref(task) for task in actor._tasks]
+    made.start(generation=2)
+    gc.collect()
+    assert [ref() for ref in old] == [None] * len(old)
 
 
 def test_caller_of_an_old_generation_reaches_no_task(workers):

@@ -3,6 +3,7 @@
 The class is plain; `driver` applies ``ray.remote``.
 """
 
+import gc
 import importlib
 import threading
 from collections.abc import Mapping
@@ -75,6 +76,9 @@ class WorkerActor:
         self._writer: StateWriter | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        # To look through all modules for garbage would stop the worker for more than a tenth of a second. There is no task
+        # yet: those of a generation that is over must go.
+        gc.freeze()
 
     def prepare(self, states: Mapping[int, bytes | StateInStore]) -> Prepared:
         """Forget an earlier generation of the run, make the tasks of a new one, and give them their states.

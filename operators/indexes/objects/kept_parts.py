@@ -9,7 +9,7 @@ import numpy as np
 from operators.indexes.objects.object_index import Kept
 from streams.state_parts import Part
 
-__all__ = ["CHUNK", "digest_of", "restored", "saved"]
+__all__ = ["CHUNK", "digest_of", "restored", "saved", "united"]
 
 #: Objects of a part. Every index cuts the stream at the same places of its own, so parts outlive a change of the index.
 CHUNK = 8192
@@ -36,5 +36,16 @@ def _plain(chunk: Kept) -> dict[str, Any]:
 
 
 def restored(state: dict[str, Any]) -> Sequence[Kept]:
-    """Return the chunks of a state, and what is in none."""
+    """Return the chunks of a state, and what is in none; objects that were dropped are still in their chunks."""
     return [Kept(**part.value) for part in state["parts"]] + [Kept(**state["rest"])]
+
+
+def united(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return a state with the objects of several that are not dropped.
+
+    What one of them dropped may be younger than what another keeps, so one bound for all would not tell them apart.
+    """
+    chunks = ((chunk, int(np.searchsorted(chunk.seq, state["first"]))) for state in states for chunk in restored(state))
+    kept = Kept.concat([Kept.empty(), *(chunk.slice(first, len(chunk)) for chunk, first in chunks)])
+    last = max((state["last"] for state in states), default=-1)
+    return saved((), kept.take(np.argsort(kept.seq, kind="stable")), 0, last)
