@@ -174,13 +174,15 @@ def _read(
     for place, path in enumerate(names):
         text = form.text if place == len(names) - 1 else replace(form.text, follow=False)
         for stretch in _stretches(path, rows, max(skip - record, 0), space, limits, replace(form, text=text)):
-            if stretch.columns is not None:
+            if (columns := stretch.columns) is not None:
+                if form.row_times:
+                    columns = replace(columns, ts=np.arange(record, record + stretch.records))
                 if not dynamic:
-                    stretch.columns.objections.note(stretch.columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
+                    columns.objections.note(columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
                 if words is not None:
-                    stretch.columns.keywords.note_unnumbered(stretch.columns.objections, words)
-                order.judge(stretch.columns)
-                chunk = chunk_of(stretch.path, stretch.columns, stretch.line, record, reader, encoder, form.row_ids)
+                    columns.keywords.note_unnumbered(columns.objections, words)
+                order.judge(columns)
+                chunk = chunk_of(stretch.path, columns, stretch.line, record, reader, encoder, form.row_ids)
                 for passed in _in_order(chunk, order, rows, first):
                     first += len(passed.batch)
                     yield passed

@@ -22,6 +22,7 @@ from streams.files.object_fields import (
     operation_field,
     pick,
     row_field,
+    row_times,
     stamped_field,
     time_field,
     time_values,
@@ -104,7 +105,7 @@ def _fast(
     plain = ~(x.missing & y.missing)
     return settle(
         row_field(rows) if keys.form.row_ids else id_field(column["id"]),
-        _times(time_field(column["ts"], keys.form.time_unit), keys.form),
+        row_times(rows) if keys.form.row_times else _times(time_field(column["ts"], keys.form.time_unit), keys.form),
         Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(column["op"], len(plain)),
         KeywordColumns.of(len(plain), column["keyword_ids"], column["keywords"], column["text"]),
@@ -168,7 +169,7 @@ def record_objects(
     plain = ~(x.missing & y.missing)
     return settle(
         row_field(rows) if form.row_ids else id_values(column["id"], is_unicode),
-        _times(time_values(column["ts"], form.time_unit), form),
+        row_times(rows) if form.row_times else _times(time_values(column["ts"], form.time_unit), form),
         Location(x, y, ~plain) if plain.all() else Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(operations, rows),
         KeywordColumns.of(rows, ids, words, texts),
@@ -216,7 +217,8 @@ def _lists(objections: Objections, name: str, values: list[Any]) -> Any:
     kinds = set(map(type, values))
     if kinds <= {_NOTHING}:
         return None
-    if kinds != {list} or not _plain_items(name, list(chain.from_iterable(values))):
+    given = [value for value in values if value is not None] if _NOTHING in kinds else values
+    if not kinds <= {list, _NOTHING} or not _plain_items(name, list(chain.from_iterable(given))):
         values = [_list(objections, row, name, value) for row, value in enumerate(values)]
     return pa.array(values, _SCHEMA[name])
 
@@ -225,8 +227,8 @@ def _plain_items(name: str, items: list[Any]) -> bool:
     """Tell whether all items of lists are what these are made of, as far as that is quickly told."""
     kinds = set(map(type, items))
     if name == "keywords":
-        return kinds == {str} and all(map(str.isascii, items))
-    return kinds == {int} and min(items) in _INT64 and max(items) in _INT64
+        return kinds <= {str} and all(map(str.isascii, items))
+    return not items or (kinds == {int} and min(items) in _INT64 and max(items) in _INT64)
 
 
 def _list(objections: Objections, row: int, name: str, value: Any) -> list[Any] | None:
