@@ -92,7 +92,7 @@ def odd_times(topology: Topology) -> str | None:
         objects.files(),
         space=topology.settings.space,
         encoder=Encoder(),
-        chunk_rows=64,
+        chunk_rows=4_096,
         limits=limits,
         form=objects.form,
     )

@@ -190,7 +190,7 @@ def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, t
     for field, fits in (("ts", _is_time), ("lon", _is_degrees("lon")), ("lat", _is_degrees("lat")), ("id", _is_id)):
         if field in known or (placed and field in _DEGREES):
             continue
-        fitting = [name for name in free if name not in chosen.values() and _named(name, field) and fits(values[name])]
+        fitting = [name for name in free if _named(name, field) and fits(values[name])]
         if fitting:
             chosen[field] = (fitting[0],)
             there.add(field)
