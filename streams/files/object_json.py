@@ -217,8 +217,7 @@ def _lists(objections: Objections, name: str, values: list[Any]) -> Any:
     kinds = set(map(type, values))
     if kinds <= {_NOTHING}:
         return None
-    given = [value for value in values if value is not None] if _NOTHING in kinds else values
-    if not kinds <= {list, _NOTHING} or not _plain_items(name, list(chain.from_iterable(given))):
+    if kinds != {list} or not _plain_items(name, list(chain.from_iterable(values))):
         values = [_list(objections, row, name, value) for row, value in enumerate(values)]
     return pa.array(values, _SCHEMA[name])
 
@@ -227,8 +226,8 @@ def _plain_items(name: str, items: list[Any]) -> bool:
     """Tell whether all items of lists are what these are made of, as far as that is quickly told."""
     kinds = set(map(type, items))
     if name == "keywords":
-        return kinds <= {str} and all(map(str.isascii, items))
-    return not items or (kinds == {int} and min(items) in _INT64 and max(items) in _INT64)
+        return kinds == {str} and all(map(str.isascii, items))
+    return kinds == {int} and min(items) in _INT64 and max(items) in _INT64
 
 
 def _list(objections: Objections, row: int, name: str, value: Any) -> list[Any] | None:
