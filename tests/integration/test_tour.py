@@ -15,7 +15,8 @@ def test_tour_shows_each_kind_of_answer_and_draws_a_picture(tmp_path):
     """Two results of each kind in words, figures, a map in a folder that is made, and what to do next."""
     pictures = tmp_path / "of" / "mine"
     done = subprocess.run(
-        [sys.executable, "-m", "waterspout", "tour", "--out", "of/mine"], capture_output=True, text=True, check=False, cwd=tmp_path,
+        [sys.executable, "-m", "waterspout", "tour", "--out", "of/mine"], capture_output=True, text=True, check=False,
+        cwd=tmp_path,
         env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

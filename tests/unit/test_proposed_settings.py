@@ -34,7 +34,7 @@ def test_names_encoding_unit_and_order_are_proposed_at_once(tmp_path):
     ("record", "expected"),
     [
         (
-            {"_id": "t{n}", "created_at": "{t}", "geo": {"lat": 34.0, "lon": -118.2}, "user": {"name": "Bob"}, "msg": {"body": "Fire"}},
+            {"_id": "t{n}", "created_at": "{t}", "geo": {"lat": 34.0, "lon": -118.2}, "name": "Bob", "msg": {"body": "Fire"}},
             "--columns lon=geo.lon,lat=geo.lat,id=_id,text=msg.body",
         ),
         (
