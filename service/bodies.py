@@ -27,6 +27,7 @@ class BodyLimits:
         records: the most records in one.
         all_bytes: of all bodies that are being received.
         idle_seconds: how long a body may pause.
+        bytes_per_s: beyond that long, it must have come at least so fast in all: a byte now and then is no body.
     """
 
     def __init__(
@@ -35,9 +36,10 @@ class BodyLimits:
         records: int = 200_000,
         all_bytes: int = 256 << 20,
         idle_seconds: float = 30.0,
+        bytes_per_s: float = 1_000.0,
     ) -> None:
         self.body_bytes, self.records = body_bytes, records
-        self.all_bytes, self.idle_seconds = all_bytes, idle_seconds
+        self.all_bytes, self.idle_seconds, self.bytes_per_s = all_bytes, idle_seconds, bytes_per_s
         self.receiving = 0
 
 
@@ -69,6 +71,7 @@ async def read_body(request: Request, limits: BodyLimits) -> bytes:
     received = 0
     pieces: list[bytes] = []
     now = asyncio.get_running_loop().time
+    began = now()
     try:
         async with asyncio.timeout(limits.idle_seconds) as patience:
             async for piece in request.stream():
@@ -83,10 +86,13 @@ async def read_body(request: Request, limits: BodyLimits) -> bytes:
                         "busy", "too many bodies are being received", headers={"Retry-After": "1", **_CLOSE}
                     )
                 pieces.append(piece)
-                patience.reschedule(now() + limits.idle_seconds)
+                latest = began + limits.idle_seconds + received / limits.bytes_per_s
+                patience.reschedule(min(now() + limits.idle_seconds, latest))
     except TimeoutError:
         raise ProblemError(
-            "timeout", f"no byte of the body came for {limits.idle_seconds:g} s", headers=_CLOSE
+            "timeout",
+            f"the body paused for {limits.idle_seconds:g} s, or came at less than {limits.bytes_per_s:,g} bytes/s",
+            headers=_CLOSE,
         ) from None
     except ClientDisconnect:
         raise ProblemError("bad-request", "the body ended before its end") from None

@@ -146,6 +146,11 @@ class Intake:
         assert self.floor is not None
         return JournalEntry(self.floor, self.seq, self.number, self._object_time, **parts)
 
+    def rebalance(self, now: int) -> Accepted:
+        """Order a round of rebalancing, at the time of the stream."""
+        self.floor = self._stamp(now) if self.floor is None else self.floor
+        return Accepted(self._entry(about="rebalance"), 0)
+
     # --- objects ---------------------------------------------------------------------------------------------------
 
     def objects(self, lines: bytes, now: int, source: str = "POST /objects") -> Accepted:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from operators.balancing.balancer import REBALANCE
 from operators.spouts.journal import unpack_entry
 from service.bodies import BodyLimits
 from service.engine_process import EngineProcess
@@ -79,7 +80,7 @@ def rules_of(declared: Topology, time: TimeOf) -> Rules:
         limits=settings.limits.reading(),
         tracks_words=any(item.stream == "words" for c in declared.components for item in c.inputs),
         tokenise=queries.cuts_keywords,
-        form=dataclasses.replace(form, row_ids=False, stamped=True),
+        form=dataclasses.replace(form, row_ids=False, row_times=False, stamped=True),
         time=time,
     )
 
@@ -168,6 +169,11 @@ class Service:
     def writer_is_open(self) -> bool:
         """Tell whether the service has started, so that something can be published."""
         return self._writer is not None and self._keeper is not None
+
+    @property
+    def rebalances(self) -> bool:
+        """Tell whether somebody in the topology takes the order to move load."""
+        return any(item.stream == REBALANCE for component in self.live.components for item in component.inputs)
 
     @property
     def ready(self) -> bool:

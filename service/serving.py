@@ -14,6 +14,7 @@ from service.app import make_app
 from service.guard import is_loopback
 from service.listening import listening_on
 from service.service import Service, ServiceSettings
+from service.timed_heads import TimedHeads
 from streams.errors import DeclarationError, InputError
 from topology.given import Given, declared
 
@@ -66,6 +67,7 @@ def _server(service: Service, token: str | None, host: str) -> uvicorn.Server:
     server = uvicorn.Server(
         uvicorn.Config(
             app,
+            http=TimedHeads,
             log_level="warning",
             access_log=False,  # an address may have what is nobody's business
             ws="websockets-sansio",

@@ -68,7 +68,11 @@ def endpoints(service: Service, end: Callable[[], None]) -> Sequence[Endpoint]:
 
     async def rebalance(request: Request) -> Response:
         _known(service, request)
-        service.engine.restart("a rebalance was asked for")
+        if not service.rebalances:
+            raise ProblemError(
+                "not-found", "nobody in this topology moves load; give it a balancer, as conf/tornado.toml has"
+            )
+        await service.submit(lambda intake, now: intake.rebalance(now))
         return _json({"topologyOperation": "rebalance", "topologyId": service.live.settings.name, "status": "success"})
 
     async def kill(request: Request) -> Response:
@@ -94,7 +98,7 @@ def endpoints(service: Service, end: Callable[[], None]) -> Sequence[Endpoint]:
         post(
             f"{one}/rebalance/{{seconds}}",
             rebalance,
-            "Go back to the newest checkpoint with fresh tasks",
+            "Order a round of rebalancing, while everything flows",
             TOPOLOGY,
             SECONDS,
         ),

@@ -1,10 +1,15 @@
 """What a program hands over: a topology in any form, and records in place of files."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streams.errors import InputError, brief
 from topology.amendments import with_source
 from topology.builder import TopologyBuilder
 from topology.declaration import Topology
@@ -36,6 +41,38 @@ def with_sources(topology: Topology, folder: Path, objects: Source | None, queri
 def _file(source: Source, path: Path) -> Path:
     if isinstance(source, str | Path):
         return Path(source)
+    if hasattr(
+        source, "__arrow_c_stream__"
+    ):  # pandas, Polars, Arrow: a table, whose times and numbers keep their types
+        table = path.with_suffix(".parquet")
+        pq.write_table(pa.table(source), table)
+        return table
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(record) + "\n" for record in source)
+        for place, record in enumerate(source):
+            if not isinstance(record, Mapping):
+                raise InputError(
+                    f"record {place} is {brief(record)}, a {type(record).__name__}; expected dictionaries with the fields of "
+                    "a record (id, ts, lon, lat, text), a table, or the path of a file"
+                )
+            file.write(_line(place, record))
     return path
+
+
+def _line(place: int, record: Record) -> str:
+    try:
+        return json.dumps(dict(record), default=_plain) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"record {place} is {brief(record)}: {error}; expected numbers, strings, datetimes and lists of them"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has for a value of Python that it does not know."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Set):
+        return sorted(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()  # of numpy: a number, or a list of them
+    raise TypeError(f"a {type(value).__name__} is not plain data")

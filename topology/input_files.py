@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from operators.spouts.injected_input import InjectedQueries, injected_objects
@@ -17,16 +16,12 @@ from streams.vocabulary import Encoder, Vocabulary
 from topology.amendments import source_of, with_options
 from topology.declaration import Topology
 from topology.kept_objects import kept_ms_of
-from topology.metric import odd_distances, with_metric
+from topology.metric import with_metric
 from topology.object_vocabulary import vocabulary_beside
 from topology.validation import make_operator
 from topology.wiring import answers_of
 
-__all__ = ["odd_input", "read_input", "vocabulary_of", "with_keywords", "with_vocabulary"]
-
-
-#: Times that need no second look: 1990 up to 2100, in milliseconds.
-_USUAL = range(631_152_000_000, 4_102_444_800_000)
+__all__ = ["read_input", "vocabulary_of", "with_keywords", "with_vocabulary"]
 
 
 def vocabulary_of(topology: Topology) -> Vocabulary:
@@ -63,51 +58,6 @@ def with_keywords(topology: Topology) -> Topology:
     kind = keyword_kind(objects.files(), topology.settings.space, objects.form)
     cut = kind == "text" or (kind == "ids" and are_tokens(vocabulary_of(topology).words))
     return with_options(topology, target.name, {"keywords": "text" if cut else "given"})
-
-
-def odd_input(topology: Topology) -> list[str]:
-    """Return what may be wrong with times and distances, each in a sentence with what to do."""
-    return [odd for odd in (odd_times(topology), odd_distances(topology)) if odd is not None]
-
-
-def odd_times(topology: Topology) -> str | None:
-    """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise.
-
-    Of objects that come from elsewhere than from files, nothing is known before they come.
-    """
-    try:
-        source = source_of(topology, "leads")
-    except DeclarationError:
-        return None
-    objects = make_operator(source, topology)
-    limits = topology.settings.limits.reading()
-    chunks = read_objects(
-        objects.files(),
-        space=topology.settings.space,
-        encoder=Encoder(),
-        chunk_rows=64,
-        limits=limits,
-        form=objects.form,
-    )
-    here = itertools.takewhile(
-        lambda chunk: chunk.records or len(chunk.batch), chunks
-    )  # a followed file may have nothing yet
-    ts = next((int(chunk.batch.ts[0]) for chunk in here if len(chunk.batch)), None)
-    if ts is None or _USUAL.start <= ts < _USUAL.stop:
-        return None
-    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.time_unit]
-    units = [unit for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000)) if ms in _USUAL]
-    remedy = (
-        f"--set spout.{source.name}.time_unit={units[0]}" if units else "the column of times, or its unit (time_unit)"
-    )
-    return f"the first object is of {_moment(ts)}; if that is not right, try {remedy}"
-
-
-def _moment(ts: int) -> str:
-    try:
-        return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ts):%Y-%m-%d}"
-    except OverflowError:
-        return "a year beyond 9999" if ts > 0 else "a year before 1"
 
 
 def read_input(topology: Topology, encoder: Encoder | None = None) -> tuple[Iterator[Any], Iterator[Any]]:

@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+from operators.balancing.balancer import REBALANCE
 from topology.amendments import result_sink, source_of
 from topology.declaration import CheckpointSettings, Component, Input, Topology
 from topology.validation import make_operator
@@ -41,6 +42,8 @@ def live_topology(declared: Topology, journal: Path, results: Path, checkpoints:
             component = dataclasses.replace(
                 component, operator="results-log", parallelism=1, options={"path": str(results)}, tick=None
             )
+        if REBALANCE in getattr(make_operator(component, declared), "reads", ()):
+            inputs += (Input(name, REBALANCE, "global"),)
         components.append(dataclasses.replace(component, inputs=inputs))
     settings = declared.settings
     if settings.runtime == "local":

@@ -12,11 +12,11 @@ import pyarrow as pa
 from streams.errors import DeclarationError, RunError
 from streams.event_log import EventLog
 from streams.files.included_columns import objects_in, with_columns
-from topology.amendments import with_results
+from topology.amendments import source_of, with_options, with_results
 from topology.disturbances import Disturbance, with_disturbances
 from topology.given import Given, Source, declared, with_sources
 from topology.included import lookup_in
-from topology.input_files import odd_input
+from topology.odd_input import nothing_matched, odd_input, warnings_of
 from topology.run import Progress
 from topology.run import run as run_topology
 from topology.validation import validate
@@ -123,6 +123,7 @@ def run(
     *,
     objects: Source | None = None,
     queries: Source | None = None,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
     on_result: Callable[[Line], object] | None = None,
     include: Sequence[str] = (),
     settings: Sequence[str] = (),
@@ -136,9 +137,10 @@ def run(
 
     Args:
         topology: a TOML file, a topology, or a builder.
-        objects: what to read instead of the declared objects: a file, or records as a JSONL file has them (dictionaries; an
-            iterable is read to its end before the run begins).
+        objects: what to read instead of the declared objects: a file, records as a JSONL file has them (dictionaries; times
+            may be datetimes; an iterable is read to its end before the run begins), or a table (pandas, Polars, Arrow).
         queries: the same for query operations.
+        columns: what columns of objects are called, as in ``{"lon": "east", "text": ["title", "body"]}``.
         on_result: is called with each result, a line of a results file as a dictionary, as soon as it is certain. Without it,
             results are kept in `Run.lines`, at most `topology.limits.collected` of them.
         include: columns of the objects that results have beside them (`Run.lines` under ``columns``, `rows` and tables under
@@ -151,7 +153,7 @@ def run(
         resume: go on from the newest whole checkpoint in this folder or at this URL.
     """
     lines: list[Line] = []
-    wanted = declared(topology, settings, check=objects is None and queries is None)
+    wanted = declared(topology, settings, check=objects is None and queries is None and columns is None)
     limit = wanted.settings.limits.collected
 
     def keep(line: Line) -> None:
@@ -164,6 +166,8 @@ def run(
 
     with tempfile.TemporaryDirectory(prefix="waterspout-") as folder:
         wanted = with_disturbances(with_sources(wanted, Path(folder), objects, queries), inject)
+        if columns is not None:
+            wanted = with_options(wanted, source_of(wanted, "leads").name, {"columns": dict(columns)})
         wanted = with_results(wanted, "-")
         validate(wanted)
         if include and on_result is not None:
@@ -184,4 +188,8 @@ def run(
         if lookup is not None:
             found = lookup({str(one) for line in lines for one in objects_in(line)})
             lines = [with_columns(line, found) for line in lines]
+        for text in warnings_of(outcome.summary, "summary['reject_reasons'] has the reasons"):
+            log.warning(text)
+        if (told := nothing_matched(wanted, outcome.summary)) is not None:
+            log.warning(told)
     return Run(outcome.summary, lines)

@@ -50,12 +50,14 @@ STOPS = (
 
 
 def tour(
-    out: Annotated[Path, typer.Option("--out", help="The folder for the picture.")] = Path(),
+    out: Annotated[Path, typer.Option("--out", help="The folder for the picture; it is made.")] = Path(),
 ) -> None:
     """Show each kind of standing question on shipped data, and draw the alerts on a map."""
     configure_logs(quiet=True)
-    if not out.is_dir():
-        raise InputError(f"--out {out}: no such folder; make it first")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot be made a folder: {error.strerror}; name another") from None
     console = Console(soft_wrap=True)
     conf = shipped_folder() / "conf"
     console.print(

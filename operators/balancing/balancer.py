@@ -5,11 +5,12 @@ Paper: Tornado, sections 4.2 to 4.4, where one of the routing units does this. A
     watching --(the policy asks)--> asking --(all have answered)--> watching, with the answers
     watching --(the policy changes the plan)--> moving --(all evaluators have sent what moves)--> watching, under the new plan
 
-One round at a time; it may hold many operations.
+One round at a time; it may hold many operations. Whoever runs a service may order a round (`rebalance`): as soon as evaluators
+report, the policy is asked with settings that make it wait for nothing. All else is as always, so nothing stops for it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,11 +31,14 @@ from streams.batches import TupleBatch
 from streams.codec import encode, size_of
 from streams.errors import DeclarationError
 
-__all__ = ["Balancer"]
+__all__ = ["REBALANCE", "Balancer"]
 
 _DEFAULT_POLICY = Reference("tornado")
 
 WATCHING, ASKING, MOVING = "watching", "asking", "moving"
+
+#: The stream on which a round is ordered.
+REBALANCE = "rebalance"
 
 
 @dataclass
@@ -56,6 +60,7 @@ class Balancer(Bolt):
     reads: ClassVar = {
         "statistics": Need(feedback=False, required=True),
         "replies": Need(feedback=False, required=True),
+        REBALANCE: Need(feedback=False),
     }
     needs_plan: ClassVar = True
     single: ClassVar = True
@@ -88,6 +93,7 @@ class Balancer(Bolt):
         self._change: Change | None = None
         self._reports: list[TupleBatch] = []
         self._memory: Any = None
+        self._ordered = False
         self._awaited: set[int] = set()
         self._answers: dict[int, Any] = {}
         self._sent: dict[tuple[int, int], int] = {}
@@ -96,6 +102,7 @@ class Balancer(Bolt):
         """Receive what evaluators send, and take the next step if there is one; none in the final epoch."""
         for batch in inputs.batches("statistics"):
             self._context.count("statistics_bytes", size_of(encode([(0, batch)])))
+        self._ordered = self._ordered or any(len(batch) for batch in inputs.batches(REBALANCE))
         for batch in inputs.batches("replies"):
             for kind, worker, value in batch.rows():
                 self._answered(kind, worker, value)
@@ -137,13 +144,14 @@ class Balancer(Bolt):
 
     def _decide(self, emit: Emitter) -> None:
         """Let the policy decide; a task that was restored decides the same again, because a policy is a pure function."""
-        view = View(self._plan, self._read(), self._settings, self._answers, self._memory)
+        settings = replace(self._settings, **self._policy.impatient) if self._ordered else self._settings
+        view = View(self._plan, self._read(), settings, self._answers, self._memory)
         decision, memory = self._policy.decide(view)
         if isinstance(decision, Ask):
             self._phase, self._awaited = ASKING, set(decision.questions)
             emit.batch(order_batch([Order("ask", w, q) for w, q in sorted(decision.questions.items())]), "orders")
             return
-        self._memory, self._phase = memory, WATCHING
+        self._memory, self._phase, self._ordered = memory, WATCHING, False
         if decision is None:
             return
         self._phase, self._change, self._awaited = MOVING, decision, set(range(self._plan.workers))
@@ -183,6 +191,7 @@ class Balancer(Bolt):
             "phase": self._phase,
             "reports": list(self._reports),
             "memory": self._memory,
+            "ordered": self._ordered,
             "awaited": sorted(self._awaited),
             "answers": [list(item) for item in sorted(self._answers.items())],
             "sent": [[giver, taker, queries] for (giver, taker), queries in sorted(self._sent.items())],
@@ -197,6 +206,7 @@ class Balancer(Bolt):
             steps = tuple(Step(kind, frozenset(workers), why) for kind, workers, why in state["steps"])
             self._change = Change(loaded_plan(state["next"]), steps)
         self._phase, self._reports, self._memory = state["phase"], state["reports"], state["memory"]
+        self._ordered = state.get("ordered", False)  # states of earlier versions know of no orders
         self._awaited = set(state["awaited"])
         self._answers = {worker: value for worker, value in state["answers"]}  # noqa: C416
         self._sent = {(giver, taker): queries for giver, taker, queries in state["sent"]}

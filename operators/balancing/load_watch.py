@@ -1,5 +1,6 @@
 """When load is uneven for so long that something should be done: what policies that read plain costs have in common."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,10 @@ from operators.balancing.policy import View
 from partitioners.columns import Floats
 from streams.errors import DeclarationError
 
-__all__ = ["at_least_one", "overloaded", "rested", "sustained"]
+__all__ = ["IMPATIENT", "at_least_one", "overloaded", "rested", "sustained"]
+
+#: Settings under which `sustained` waits for nothing: whatever is uneven now is.
+IMPATIENT: Mapping[str, Any] = {"threshold": 1.0, "reports": 1, "patience": 1}
 
 
 def at_least_one(settings: Any, *names: str) -> None:

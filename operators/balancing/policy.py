@@ -82,6 +82,7 @@ class Policy:
         decide: the decision, and what it wants to remember.
         objection: says why a plan cannot be changed by it; None where it can.
         report_options: how finely evaluators report, from its settings.
+        impatient: what its settings are in a round that somebody has ordered: what would only make it wait.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Policy:
     decide: Callable[[View], tuple[Decision, Any]]
     objection: Callable[[Plan], str | None] = lambda _plan: None
     report_options: Callable[[Any], Mapping[str, Any]] = lambda _settings: {}
+    impatient: Mapping[str, Any] = field(default_factory=dict)
 
 
 def settings_of(policy: Policy, given: Mapping[str, Any]) -> Any:

@@ -19,6 +19,7 @@ LIVE_STREAMS = {
     "rejects": batch_fields(RejectBatch),
     "words": ("id", "word"),
     "names": ("number", "id", "end"),
+    "rebalance": ("ts",),
 }
 
 
@@ -97,6 +98,8 @@ class EntryQueue:
             self.entries.popleft()
 
     def _emit_beside(self, entry: JournalEntry, emit: Emitter) -> None:
+        if entry.about == "rebalance":
+            emit.batch(TupleBatch.of(LIVE_STREAMS["rebalance"], [(entry.floor,)]), "rebalance")
         if self._wants_words and len(entry.words):
             emit.batch(entry.words, "words")
         if rejected := len(entry.rejects):

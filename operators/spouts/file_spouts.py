@@ -58,6 +58,7 @@ class ObjectFileSpout(FileSpout):
         columns: what columns are called, where it is neither as in the contract nor a common name:
             ``{ lon = "east", text = ["title", "body"] }``.
         id: ``row`` numbers the records, where they have no identifiers.
+        ts: ``row`` does the same for times, where they have none: record n is of millisecond n.
         time_unit: what numbers in the column of times count: ``ms``, ``s`` or ``us``.
         lateness_ms: how much older an object may be than the newest one before it; such objects are put in order.
         encoding: what text files are in, where it is not UTF-8: ``latin-1``, ``cp1252``, ``utf-16``.
@@ -81,6 +82,7 @@ class ObjectFileSpout(FileSpout):
     dynamic: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict)
     id: Literal["row"] | None = None
+    ts: Literal["row"] | None = None
     time_unit: Literal["ms", "s", "us"] = "ms"
     lateness_ms: int = 0
     encoding: str = "utf-8"
@@ -90,7 +92,8 @@ class ObjectFileSpout(FileSpout):
     def __post_init__(self) -> None:
         mark = None if self.piped is None else end_mark(paths_of(self.path)[-1])
         text = ByteForm(self.encoding, self.follow or mark is not None, mark)
-        self.form = ObjectForm(_names(self.columns), self.id == "row", self.time_unit, self.lateness_ms, text)
+        made = (self.id == "row", self.ts == "row")
+        self.form = ObjectForm(_names(self.columns), *made, self.time_unit, self.lateness_ms, text)
 
     def check(self, settings: Any, component: Any) -> Iterator[tuple[str, str]]:
         """Yield (key, what is wrong) for files that are not there, or that several readers would follow."""

@@ -30,7 +30,8 @@ class JournalEntry:
         number: that of the next query operation.
         object_time: the time of the last object so far; None before the first.
         bodies: what users sent for each operation, as JSON.
-        about: ``objects`` or ``queries``: what its records were meant to be, where all of them may be rejects; else nothing.
+        about: ``objects`` or ``queries``: what its records were meant to be, where all of them may be rejects; ``rebalance``:
+            it orders a round of rebalancing; else nothing.
         position: where in the journal it is; -1 before it is there.
     """
 
@@ -71,6 +72,6 @@ def unpack_entry(frame: Frame) -> JournalEntry:
         named[name] = batch
     floor, seq, number, object_time, bodies, *rest = meta
     about = rest[0] if rest else ""  # journals of earlier versions do not say
-    if about not in ("", "objects", "queries"):
-        raise CodecError(f"an entry of a journal about {about!r:.60}, expected objects or queries")
+    if about not in ("", "objects", "queries", "rebalance"):
+        raise CodecError(f"an entry of a journal about {about!r:.60}, expected objects, queries or rebalance")
     return JournalEntry(floor, seq, number, object_time, bodies=bodies, about=about, position=frame.position, **named)

@@ -16,7 +16,7 @@ from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8, separato
 from streams.files.file_bytes import encoding_hint
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
-from streams.files.object_fields import number_texts, operation_field, row_field, time_field, written_ids
+from streams.files.object_fields import number_texts, operation_field, row_field, row_times, time_field, written_ids
 from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.object_tables import TableColumns, find_columns
 from streams.files.objections import Objections, shown
@@ -79,7 +79,7 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
         _note_arrays(words, objections)
     return settle(
         row_field(rows) if header.form.row_ids else written_ids(texts["id"]),
-        time_field(_or_null(texts["ts"]), header.form.time_unit),
+        row_times(rows) if header.form.row_times else time_field(_or_null(texts["ts"]), header.form.time_unit),
         Location(number_texts(texts[header.used.x]), number_texts(texts[header.used.y]), geographic),
         operation_field(_or_null(texts["op"]) if "op" in texts else None, rows),
         KeywordColumns.of(

@@ -32,6 +32,7 @@ __all__ = [
     "operation_field",
     "pick",
     "row_field",
+    "row_times",
     "stamped_field",
     "time_field",
     "time_values",
@@ -90,6 +91,11 @@ def stamped_field(field: Field) -> Field:
 def row_field(rows: int) -> Field:
     """Return identifiers that are still to be given: every row has one."""
     return Field(Ids("int", np.zeros(rows, np.int64)), _none(rows), _none(rows), lambda row: row)
+
+
+def row_times(rows: int) -> Field:
+    """Return times that are still to be given: every row has one."""
+    return Field(np.zeros(rows, np.int64), _none(rows), _none(rows), lambda row: row)
 
 
 def id_field(column: Any) -> Field:

@@ -33,8 +33,8 @@ SHARE_RUN = 512
 
 NOT_DYNAMIC = 'op is "delete", but the objects of this topology have no state to delete; expected upsert'
 
-#: By so many objects at a time it is told what their keywords are.
-_FIRST_ROWS = 64
+#: By so many objects it is told what they are like; where none of these can be used, by so many at a time.
+_FIRST_ROWS, _MORE_ROWS = 64, 65_536
 
 Flags = NDArray[np.bool_]
 
@@ -122,24 +122,36 @@ def read_objects(
 
 def keyword_kind(paths: Sequence[str | os.PathLike[str]], space: Rect, form: ObjectForm) -> KeywordKind | None:
     """Tell what the first objects of some files have: texts, given keywords, or prepared ids; None where nothing tells."""
-    for path in as_paths(paths):
-        for stretch in _stretches(path, _FIRST_ROWS, 0, space, DEFAULT_LIMITS, form):
-            if stretch.columns is None:
-                return None  # nothing has come yet
-            if (found := stretch.columns.keywords.kind) is not None:
-                return found
+    for columns in _first_columns(paths, space, form):
+        if columns is None:
+            return None  # nothing has come yet
+        if (found := columns.keywords.kind) is not None:
+            return found
     return None
 
 
 def has_longitudes(paths: Sequence[str | os.PathLike[str]], space: Rect, form: ObjectForm) -> bool | None:
     """Tell whether the first objects of some files name their places lon, lat; None where no object can tell."""
-    for path in as_paths(paths):
-        for stretch in _stretches(path, _FIRST_ROWS, 0, space, DEFAULT_LIMITS, form):
-            if stretch.columns is None:
-                return None  # nothing has come yet
-            if not stretch.columns.objections.bad.all():
-                return stretch.columns.geographic
+    for columns in _first_columns(paths, space, form):
+        if columns is None:
+            return None  # nothing has come yet
+        if not columns.objections.bad.all():
+            return columns.geographic
     return None
+
+
+def _first_columns(
+    paths: Sequence[str | os.PathLike[str]], space: Rect, form: ObjectForm
+) -> Iterator[ObjectColumns | None]:
+    """Yield the first few records of each file, then the others, many at a time; None where nothing more has come yet."""
+    for path in as_paths(paths):
+        first = next(_stretches(path, _FIRST_ROWS, 0, space, DEFAULT_LIMITS, form), None)
+        if first is None:
+            continue
+        yield first.columns
+        for stretch in _stretches(path, _MORE_ROWS, first.records, space, DEFAULT_LIMITS, form):
+            if stretch.columns is not None or not stretch.records:  # else those that were looked at
+                yield stretch.columns
 
 
 def _check_followed(last: list[str], form: ObjectForm) -> None:
@@ -174,13 +186,15 @@ def _read(
     for place, path in enumerate(names):
         text = form.text if place == len(names) - 1 else replace(form.text, follow=False)
         for stretch in _stretches(path, rows, max(skip - record, 0), space, limits, replace(form, text=text)):
-            if stretch.columns is not None:
+            if (columns := stretch.columns) is not None:
+                if form.row_times:
+                    columns = replace(columns, ts=np.arange(record, record + stretch.records))
                 if not dynamic:
-                    stretch.columns.objections.note(stretch.columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
+                    columns.objections.note(columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
                 if words is not None:
-                    stretch.columns.keywords.note_unnumbered(stretch.columns.objections, words)
-                order.judge(stretch.columns)
-                chunk = chunk_of(stretch.path, stretch.columns, stretch.line, record, reader, encoder, form.row_ids)
+                    columns.keywords.note_unnumbered(columns.objections, words)
+                order.judge(columns)
+                chunk = chunk_of(stretch.path, columns, stretch.line, record, reader, encoder, form.row_ids)
                 for passed in _in_order(chunk, order, rows, first):
                     first += len(passed.batch)
                     yield passed

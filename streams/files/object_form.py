@@ -40,6 +40,7 @@ class ObjectForm:
         columns: field -> the column that has it; for ``text`` there may be several, which are read one after the other. In
             JSON it may be a path, as in ``place.lon`` and ``coordinates.0``.
         row_ids: identifiers are the numbers of the records, from 0 on, and no column is looked for.
+        row_times: so are times.
         time_unit: what a number in the column of times counts.
         lateness_ms: how much older an object may be than the newest one before it.
         text: what is said of the bytes of text files.
@@ -48,6 +49,7 @@ class ObjectForm:
 
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     row_ids: bool = False
+    row_times: bool = False
     time_unit: str = "ms"
     lateness_ms: int = 0
     text: ByteForm = PLAIN_BYTES

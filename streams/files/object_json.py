@@ -22,6 +22,7 @@ from streams.files.object_fields import (
     operation_field,
     pick,
     row_field,
+    row_times,
     stamped_field,
     time_field,
     time_values,
@@ -104,7 +105,7 @@ def _fast(
     plain = ~(x.missing & y.missing)
     return settle(
         row_field(rows) if keys.form.row_ids else id_field(column["id"]),
-        _times(time_field(column["ts"], keys.form.time_unit), keys.form),
+        row_times(rows) if keys.form.row_times else _times(time_field(column["ts"], keys.form.time_unit), keys.form),
         Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(column["op"], len(plain)),
         KeywordColumns.of(len(plain), column["keyword_ids"], column["keywords"], column["text"]),
@@ -168,7 +169,7 @@ def record_objects(
     plain = ~(x.missing & y.missing)
     return settle(
         row_field(rows) if form.row_ids else id_values(column["id"], is_unicode),
-        _times(time_values(column["ts"], form.time_unit), form),
+        row_times(rows) if form.row_times else _times(time_values(column["ts"], form.time_unit), form),
         Location(x, y, ~plain) if plain.all() else Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(operations, rows),
         KeywordColumns.of(rows, ids, words, texts),

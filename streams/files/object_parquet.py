@@ -14,7 +14,7 @@ from streams.errors import InputError
 from streams.files.file_blocks import ReadLimits, check_readable, is_utf8
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
-from streams.files.object_fields import id_field, number_field, operation_field, row_field, time_field
+from streams.files.object_fields import Field, id_field, number_field, operation_field, row_field, row_times, time_field
 from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.object_tables import TableColumns, find_columns
 from streams.files.objections import Objections
@@ -137,12 +137,16 @@ def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits,
     )
     return settle(
         row_field(rows) if form.row_ids else id_field(column["id"]),
-        time_field(column["ts"], form.time_unit if _is_text(column["ts"].type) else "ms"),
+        row_times(rows) if form.row_times else _times(column["ts"], form),
         Location(number_field(column[used.x]), number_field(column[used.y]), np.full(rows, used.x == "lon")),
         operation_field(column.get("op"), rows),
         KeywordColumns.of(rows, column.get("keyword_ids"), column.get("keywords"), column.get("text")),
         space, limits, objections,
     )  # fmt: skip
+
+
+def _times(column: Any, form: ObjectForm) -> Field:
+    return time_field(column, form.time_unit if _is_text(column.type) else "ms")
 
 
 def _column(column: Any, name: str, time_unit: str, objections: Objections) -> Any:

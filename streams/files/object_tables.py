@@ -71,7 +71,7 @@ def find_columns(
         for source in sources:
             if source not in columns:
                 raise _missing(path, f"'{source}', which is declared to be {name}", [source], columns)
-    needed = ("ts",) if form.row_ids else ("id", "ts")
+    needed = tuple(name for name, made in (("id", form.row_ids), ("ts", form.row_times)) if not made)
     x, y = ("lon", "lat") if {"lon", "lat"} <= there.keys() and not {"x", "y"} <= there.keys() else ("x", "y")
     if not {x, y} <= there.keys() and ("lon" in there or "lat" in there):
         x, y = "lon", "lat"
@@ -97,5 +97,5 @@ def _missing(path: str, what: str, names: Sequence[str], columns: Sequence[str])
         f"{path} has no column {what}{hint}; it has {there}; "
         "expected id, ts, x and y or lon and lat, keywords or text, and op where objects can be deleted; "
         'other names can be declared, as in columns = { lon = "east", text = ["title", "body"] } or '
-        '--columns lon=east,text=title+body; id = "row" numbers records that have none'
+        '--columns lon=east,text=title+body; id = "row" and ts = "row" number records that have none'
     )

@@ -42,6 +42,9 @@ KINDS = tuple((f"snapshot {name}", f"continuous {name}") for name in QUERY_TYPES
 FENCES = "continuous range (detect)"
 _DETECTED = DETECT_ENTER | DETECT_EXIT
 
+#: Of the shipped topologies, those that answer what the quick start does not.
+_SHIPPED = {"continuous knn": "conf/dkm.toml", "continuous topk": "conf/skype.toml"}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryChunk:
@@ -152,7 +155,11 @@ class QueryGate:
         answered = np.where(fence, self._fences, answered)
         for place in np.flatnonzero(~answered).tolist():
             kind = FENCES if fence[place] else KINDS[batch.type[place]][int(batch.continuous[place])]
-            remedy = "; it takes a fence-evaluator, and objects with dynamic = true" if fence[place] else ""
+            remedy = (
+                "; it takes a fence-evaluator, and objects with dynamic = true"
+                if fence[place]
+                else f"; {_SHIPPED.get(kind, 'conf/sstd.toml')} answers them"
+            )
             objections.note_row(
                 int(rows[place]), f"{kind} queries are not answered here, only {', '.join(self._answers or ())}{remedy}"
             )

@@ -121,8 +121,9 @@ def _read(record: Mapping[str, Any], rules: QueryRules) -> QueryRecord:
     if unknown := [field for field in record if field not in _FIELDS]:
         raise _RefusedError(f"unknown field {shown(unknown[0])}{did_you_mean(unknown[0], _FIELDS)}")
     given = {name: value for name, value in record.items() if value is not None}
-    op = _choice(given, "op", OPERATIONS)
-    name, ts = _id(given, rules.id_bytes), _ts(given)
+    op = _choice({"op": "register", **given}, "op", OPERATIONS)
+    standing = op == "register" and given.get("continuous", True) is not False and given.get("type") != "terms"
+    name, ts = _id(given, rules.id_bytes), _ts({"ts": 0, **given} if standing else given)
     if op == "unregister":
         _only(given, _ALWAYS, "an unregistration")
         return QueryRecord(name, OP_UNREGISTER, ts, ts)
@@ -201,7 +202,7 @@ def _id(given: Mapping[str, Any], most_bytes: int) -> int | str:
 def _ts(given: Mapping[str, Any]) -> int:
     value = given.get("ts")
     if value is None:
-        raise _RefusedError("no ts")
+        raise _RefusedError("no ts, which only a standing range, knn or topk query may leave out")
     ts = read_time(value) if isinstance(value, str) else value if type(value) is int else None
     if ts is None or not -MAX_TS < ts < MAX_TS:
         raise _RefusedError(f"ts is {shown(value)}, expected {TIME_EXPECTED}")

@@ -388,8 +388,8 @@ def _use_a_session(url, token):
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 
-def _connected(service, cursor):
-    return connect(f"{service.websocket}?cursor={cursor}", close_timeout=0.1)
+def _connected(service, cursor, close_timeout=0.1):
+    return connect(f"{service.websocket}?cursor={cursor}", close_timeout=close_timeout)
 
 
 def _matches(journal):
@@ -418,6 +418,21 @@ def _matches(journal):
     return found, {one for one, *_ in objects}
 
 
+def _in_a_thousand_visits(service, cursor, count, rng):
+    """Yield what is in the log to somebody who comes back with the last cursor again and again, after some lines each time."""
+    left = count
+    for visit in range(1_000):
+        if visit in (300, 600):
+            service.kill_engine()
+        wanted = min(rng.randrange(2 * count // 1_000 + 1), left) if visit < 999 else left
+        with _connected(service, cursor, close_timeout=0.005) as socket_:  # who leaves does not wait for an answer
+            for _ in range(wanted):
+                line = json.loads(socket_.recv(timeout=60))
+                cursor = line["cursor"]
+                yield cursor, line["query"], line["object"]
+        left -= wanted
+
+
 def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
     """Engine and service are killed in mid-stream, again and again, while a client publishes and others reconnect at random."""
     state, rng = tmp_path / "state", random.Random(1)
@@ -435,7 +450,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
                     x, y = rng.uniform(-10, 8), rng.uniform(-10, 8)
                     body = {"type": "range", "region": {"rect": [x, y, x + rng.uniform(1, 9), y + rng.uniform(1, 9)]}}
                     assert service.http.put(f"/queries/q{n}", json=body).status_code == 201
-                cursor = service.http.get("/position").json()["cursor"]
+                cursor = first = service.http.get("/position").json()["cursor"]
             else:
                 assert service.http.get("/queries/q7").status_code == 200
             stop = threading.Event()
@@ -486,6 +501,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
             time.sleep(0.5)
             with _connected(service, cursor) as socket_, pytest.raises(TimeoutError):
                 socket_.recv(timeout=0.3)
+            assert list(_in_a_thousand_visits(service, first, len(received), rng)) == received
     assert set(acknowledged) <= journalled
     assert len(acknowledged) > 200
     assert len({cursor for cursor, _, _ in received}) == len(received)

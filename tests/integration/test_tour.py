@@ -12,9 +12,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_tour_shows_each_kind_of_answer_and_draws_a_picture(tmp_path):
-    """Two results of each kind in words, figures, a map, and what to do next."""
+    """Two results of each kind in words, figures, a map in a folder that is made, and what to do next."""
+    pictures = tmp_path / "of" / "mine"
     done = subprocess.run(
-        [sys.executable, "-m", "waterspout", "tour"], capture_output=True, text=True, check=False, cwd=tmp_path,
+        [sys.executable, "-m", "waterspout", "tour", "--out", "of/mine"], capture_output=True, text=True, check=False,
+        cwd=tmp_path,
         env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -28,4 +30,4 @@ def test_tour_shows_each_kind_of_answer_and_draws_a_picture(tmp_path):
         assert len(re.findall(words.replace(" | ", "|"), part)) >= 2
         assert re.search(r"objects/s, p95 latency \d+ ms", part)
     assert "Next, try" in parts[-1]
-    assert (tmp_path / PICTURE).read_bytes().startswith(b"\x89PNG")
+    assert (pictures / PICTURE).read_bytes().startswith(b"\x89PNG")

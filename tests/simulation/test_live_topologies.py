@@ -51,6 +51,10 @@ def entries_of(topology, rng):
             batches["words"] = TupleBatch.of(("id", "word"), words)
         first = False
         yield JournalEntry(some[-1][0], 0, 0, None, **batches)
+        if rng.random() < 0.1:
+            yield JournalEntry(
+                some[-1][0], 0, 0, None, about="rebalance"
+            )  # of those without a balancer nobody reads it
         if not order:
             yield JournalEntry(some[-1][0] + 1, 0, 0, None)
 

@@ -5,14 +5,17 @@ import json
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import structlog
 
 import waterspout
-from streams.errors import RunError
+from streams.errors import InputError, RunError
 from streams.files.query_records import QueryRecord, QueryRules, read_query
 from streams.geometry import Rect
 from streams.tokens import tokenise
@@ -97,6 +100,57 @@ def test_records_in_results_out():
     taken = []
     told = waterspout.run(alerts(), objects=iter(OBJECTS), queries=QUERIES, on_result=taken.append)
     assert (sorted(line["ts"] for line in taken), told.lines) == ([1, 3, 5], [])
+
+
+def test_records_may_have_what_programs_have():
+    """Datetimes, sets, values of numpy and tables are taken, under any names; a question needs neither op nor ts."""
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    rows = [
+        {"id": f"o{n}", "when": moment + timedelta(seconds=n), "x": np.float64(n / 10), "y": 0.5, "keywords": {"fire"}}
+        for n in range(5)
+    ]
+    asked = [{"id": "near", "type": "range", "region": {"rect": [0, 0, 0.25, 1]}, "keywords": ["fire"]}]
+    found = [f"o{n}" for n in range(3)]
+    run = waterspout.run(alerts(), objects=rows, queries=asked, columns={"ts": "when"})
+    assert sorted(line["object"] for line in run.lines) == found
+    table = pa.Table.from_pylist([{**row, "x": float(row["x"]), "keywords": ["fire"]} for row in rows])
+    run = waterspout.run(alerts(), objects=table, queries=asked, columns={"ts": "when"})
+    assert sorted(line["object"] for line in run.lines) == found
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        (["o1"], "record 0 is 'o1', a str; expected dictionaries"),
+        ([OBJECTS[0], {"id": object()}], r"record 1 is \{'id': .*a object is not plain data; expected numbers"),
+    ],
+)
+def test_records_that_are_none_are_refused(objects, message):
+    """What is no record is an error that names it, not a run without objects."""
+    with pytest.raises(InputError, match=message):
+        waterspout.run(alerts(), objects=objects, queries=QUERIES)
+
+
+@pytest.mark.usefixtures("unconfigured")
+def test_programs_are_told_when_nothing_was_used_or_matched(capsys):
+    """A run whose input was hardly used, or whose questions matched nothing, says so to a program as to a person."""
+    nowhere = [{**one, "x": 99.0} for one in OBJECTS]
+    waterspout.run(alerts(), objects=nowhere, queries=QUERIES)
+    assert "only 0 of 10 objects could be used; summary['reject_reasons'] has the reasons" in capsys.readouterr().err
+    late = [{**QUERIES[0], "ts": "2026-01-01"}]
+    waterspout.run(alerts(), objects=OBJECTS, queries=late)
+    err = capsys.readouterr().err
+    assert (
+        "the first object is of 1970-01-01 and the first query of 2026-01-01: a standing query gets objects from" in err
+    )
+
+
+def test_objects_without_times_are_in_the_order_of_their_rows():
+    """With ``ts = "row"`` record n is of millisecond n, whatever else it has."""
+    timeless = [{name: value for name, value in one.items() if name != "ts"} for one in OBJECTS]
+    run = waterspout.run(alerts(), objects=timeless, queries=QUERIES, settings=['spout.objects.ts="row"'])
+    assert run.summary["objects"] == len(OBJECTS)
+    assert {line["object"]: line["ts"] for line in run.lines} == {f"o{n}": n for n in (1, 3, 5)}
 
 
 def test_lists_are_rows_with_ranks():

@@ -9,7 +9,7 @@ import pytest
 
 from operators.spouts.file_spouts import ObjectFileSpout
 from streams.errors import DeclarationError, InputError
-from streams.files.object_files import has_longitudes, read_objects
+from streams.files.object_files import has_longitudes, keyword_kind, read_objects
 from streams.files.object_form import ObjectForm
 from streams.geometry import Rect
 from streams.timestamps import read_time, read_times
@@ -164,3 +164,16 @@ def test_decimal_commas_are_named(tmp_path):
         'lon is "-118,24", expected a number with a decimal point',
         'lon is "west", expected a number',
     ]
+
+
+@pytest.mark.parametrize("bad", [0, 63, 64, 65, 200])
+def test_what_objects_are_like_is_told_by_the_first_that_can_be_used(tmp_path, bad):
+    """However many records before it cannot be, and whether there is one at all."""
+    path, nothing = tmp_path / "late.csv", tmp_path / "nothing.csv"
+    header, useless = "id,ts,lon,lat,text\n", ",,,,\n" * bad
+    path.write_text(f"{header}{useless}1,5,0.5,0.5,fire\n")
+    nothing.write_text(header + useless)
+    form = ObjectForm()
+    assert has_longitudes([nothing, path], SPACE, form) is True
+    assert keyword_kind([path], SPACE, form) == "text"
+    assert has_longitudes([nothing], SPACE, form) is None

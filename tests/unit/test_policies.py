@@ -1,5 +1,6 @@
 """Policies behind one seam: settings, objections, what the random one changes, and the balancer's rounds by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +10,12 @@ from range_inputs import CONF, write_inputs
 
 from operators.balancing import balancer as module
 from operators.balancing.balancer import Balancer
+from operators.balancing.dkm.policy import DkmSettings
+from operators.balancing.load_watch import IMPATIENT
 from operators.balancing.orders import loaded_plan, orders_of
 from operators.balancing.policy import Ask, Change, Policy, Step, View, settings_of
 from operators.balancing.random_policy import RANDOM, RandomSettings
-from operators.balancing.registry import policy_of
+from operators.balancing.registry import POLICIES, policy_of
 from operators.balancing.statistics import CostReporter, StatisticsRequest
 from operators.evaluation.evaluator import REPLY_FIELDS
 from operators.indexes import Cost
@@ -174,8 +177,8 @@ CURIOUS = Policy("curious", "asks, then changes", "costs", RandomSettings, _deci
 class Balanced:
     """A balancer and what it did, which may be stopped and restored between any two epochs."""
 
-    def __init__(self, plan, monkeypatch):
-        monkeypatch.setattr(module, "policy_of", lambda _name: CURIOUS)
+    def __init__(self, plan, monkeypatch, policy=CURIOUS):
+        monkeypatch.setattr(module, "policy_of", lambda _name: policy)
         self.plan, self.events, self.counts = plan, [], {}
         self.balancer = self._opened()
 
@@ -193,11 +196,12 @@ class Balanced:
         self.balancer = self._opened()
         self.balancer.restore(state)
 
-    def epoch(self, number, *, reports=(), replies=(), final=False):
+    def epoch(self, number, *, reports=(), replies=(), final=False, ordered=False):
+        order = [Arrival("live", "rebalance", 0, TupleBatch.of(("ts",), [(7,)]))] if ordered else []
         came = [Arrival("evaluator", "statistics", n, report) for n, report in enumerate(reports)]
         came += [Arrival("evaluator", "replies", r[1], TupleBatch.of(REPLY_FIELDS, [r])) for r in replies]
         emit = Emitter(Balancer.outputs)
-        self.balancer.execute_epoch(Epoch(number, final=final), Inputs(tuple(came)), emit)
+        self.balancer.execute_epoch(Epoch(number, final=final), Inputs((*came, *order)), emit)
         return [(o.kind, o.worker, o.payload) for o in orders_of(emit.batches("orders"))]
 
 
@@ -244,6 +248,33 @@ def test_balancer_leads_a_round_and_is_restored_in_any_phase(plans, monkeypatch,
     state = balanced.balancer.snapshot()
     assert (state["phase"], state["memory"], state["next"]) == ("watching", 1, None)
     assert balanced.counts["rebalances"] == 1
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_an_ordered_round_waits_for_nothing(plans, monkeypatch, restart):
+    """An order changes what makes a policy wait, for one round; also for a balancer that is restored before it."""
+    seen = []
+
+    def decide(view):
+        seen.append((view.settings.patience, view.settings.threshold))
+        return None, None
+
+    patient = Policy("patient", "waits", "costs", DkmSettings, decide, impatient=IMPATIENT)
+    balanced = Balanced(plans["kd"], monkeypatch, policy=patient)
+    balanced.epoch(0, reports=reports_of(plans["kd"]))
+    balanced.epoch(1, ordered=True)
+    if restart:
+        balanced.restart()
+    balanced.epoch(2, reports=reports_of(plans["kd"]))
+    balanced.epoch(3, reports=reports_of(plans["kd"]))
+    usual = (DkmSettings().patience, DkmSettings().threshold)
+    assert seen == [usual, (1, 1.0), usual]
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_settings_of_an_ordered_round_are_valid(policy):
+    """What a policy says of such a round are settings that it has, and takes."""
+    replace(policy.settings(), **policy.impatient)
 
 
 def test_balancer_tells_of_each_round_what_moved_in_it(plans, monkeypatch):

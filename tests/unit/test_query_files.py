@@ -95,14 +95,18 @@ REJECTED = [
     ('{"op":"unregister","id":1,"ts":1,"ts":1}', "field 'ts' is given more than once"),
     (RANGE | {"radius": 1}, 'unknown field "radius"'),
     (RANGE | {"keyword": ["a"]}, "unknown field \"keyword\" (did you mean 'keywords'?)"),
-    (without(RANGE, "op"), "no op, expected register or unregister"),
     (RANGE | {"op": "regster"}, "op is \"regster\", expected register or unregister (did you mean 'register'?)"),
     (RANGE | {"op": 1}, "op is 1, expected register or unregister"),
     (without(RANGE, "id"), "no id"),
     (RANGE | {"id": ""}, "no id"),
     (RANGE | {"id": 1.5}, "id is 1.5, expected a string or an integer"),
     (RANGE | {"id": "\ud800"}, 'id is "\\ud800", expected a string or an integer'),
-    (without(RANGE, "ts"), "no ts"),
+    (
+        without(RANGE, "ts") | {"continuous": False},
+        "no ts, which only a standing range, knn or topk query may leave out",
+    ),
+    (without(TERMS | STEADY, "ts"), "no ts, which only a standing"),
+    ({"op": "unregister", "id": "live"}, "no ts, which only a standing"),
     (RANGE | {"ts": 1.5}, "ts is 1.5, expected integer milliseconds or ISO 8601"),
     (RANGE | {"ts": "noon"}, 'ts is "noon", expected integer milliseconds or ISO 8601'),
     (RANGE | {"ts": 4}, "ts 4 is older than 5, which came before; expected non-decreasing ts"),
@@ -185,6 +189,7 @@ def test_query_rejects_say_why(tmp_path, record, reason):
 @pytest.mark.parametrize(
     "record",
     [
+        without(RANGE, "op"),
         RANGE | {"region": {"rect": [0.5, 0.5, 0.5, 0.5]}},
         RANGE | {"region": {"circle": [1, 1, 0]}},
         RANGE | {"region": {"rect": [-5, -5, 5, 5]}},
@@ -330,7 +335,9 @@ def test_keywords_that_no_text_can_have_are_rejected(tmp_path, record, reason):
 def test_queries_nobody_answers_are_rejected(tmp_path):
     """Where it is known what is answered, a registration of another kind is rejected with its kind."""
     chunks = read(tmp_path, RANGE, KNN | {"id": "k", "continuous": False}, answers=["continuous range"])
-    assert rejects(chunks) == [(2, "snapshot knn queries are not answered here, only continuous range")]
+    assert rejects(chunks) == [
+        (2, "snapshot knn queries are not answered here, only continuous range; conf/sstd.toml answers them")
+    ]
     with pytest.raises(DeclarationError, match="'range' is no kind of query; expected some of continuous knn"):
         read(tmp_path, RANGE, answers=["range"])
 

@@ -26,8 +26,8 @@ from topology.cli.summary_table import print_summary, print_warnings
 from topology.declaration import Topology
 from topology.hotspots import hotspots_of
 from topology.included import lookup_in
-from topology.input_files import odd_input
 from topology.metric import with_metric
+from topology.odd_input import nothing_matched, odd_input, warnings_of
 from topology.piped_input import piped_input
 from topology.run import run as run_topology
 from topology.toml import load_topology, naming_file
@@ -173,7 +173,7 @@ def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, cons
     log.info("run_finished", topology=topology.settings.name, objects=summary["objects"], results=summary["results"])
     if not quiet:
         print_summary(console, topology.settings.name, summary)
-    print_warnings(console, summary)
+    print_warnings(console, warnings_of(summary, "--rejects FILE writes each with its line and reason"))
 
 
 def _say_how_to_go_on(console: Console, topology: Topology, objects: int) -> None:
@@ -251,6 +251,8 @@ def run(
         if show:
             print_alerts(console, declared, outcome.collected)
         _finish(declared, outcome.summary, summary, console, quiet)
+        if not interrupted and (told := nothing_matched(declared, outcome.summary)) is not None:
+            print_warnings(console, [told])
     if interrupted:
         _say_how_to_go_on(console, loaded, outcome.summary["objects"])
         raise typer.Exit(INTERRUPTED)

@@ -1,19 +1,17 @@
 """The summary for a person."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_summary", "print_warnings", "warnings_of"]
+__all__ = ["print_summary", "print_warnings"]
 
 MAX_EVALUATORS = 16
 
 #: So many reasons for rejects are printed; the summary file has more.
 MAX_REASONS = 5
-
-#: A run that can use a smaller share of its objects than this has the wrong input, or the wrong space.
-FEW_OBJECTS = 0.9
 
 
 def print_summary(console: Console, name: str, summary: dict[str, Any]) -> None:
@@ -49,21 +47,7 @@ def print_summary(console: Console, name: str, summary: dict[str, Any]) -> None:
         console.print(f"  {more:,} rejected for other reasons", highlight=False)
 
 
-def print_warnings(console: Console, summary: dict[str, Any]) -> None:
+def print_warnings(console: Console, texts: Iterable[str]) -> None:
     """Print what a person should know of a run, however quiet it is."""
-    for text in warnings_of(summary):
+    for text in texts:
         console.print(f"warning: {text}", style="bold yellow", highlight=False, markup=False, soft_wrap=True)
-
-
-def warnings_of(summary: dict[str, Any]) -> list[str]:
-    """Return what a person should know of a run whose input was hardly used."""
-    remedy = "--rejects FILE writes each with its line and reason"
-    if summary["reject_reasons"]:
-        remedy += f"; most frequent among all rejects: {summary['reject_reasons'][0]['reason']}"
-    found = []
-    if summary["rejected_queries"] and not summary["queries"]:
-        found.append(f"none of {summary['rejected_queries']:,} query operations could be used; {remedy}")
-    records = summary["objects"] + summary["rejected_objects"]
-    if summary["objects"] < FEW_OBJECTS * records:
-        found.append(f"only {summary['objects']:,} of {records:,} objects could be used; {remedy}")
-    return found

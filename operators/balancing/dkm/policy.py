@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from operators.balancing.load_watch import at_least_one, overloaded, rested, sustained
+from operators.balancing.load_watch import IMPATIENT, at_least_one, overloaded, rested, sustained
 from operators.balancing.policy import Ask, Change, Decision, Policy, Step, View
 from partitioners.columns import Floats, Ints, Workers
 from partitioners.plans.plan import Plan
@@ -103,4 +103,5 @@ DKM = Policy(
     DkmSettings,
     _decide,
     _objection,
+    impatient=IMPATIENT,
 )

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from operators.balancing.dskype.draft import Draft, Option
 from operators.balancing.dskype.unit_costs import UnitCosts
-from operators.balancing.load_watch import at_least_one, overloaded, rested, sustained
+from operators.balancing.load_watch import IMPATIENT, at_least_one, overloaded, rested, sustained
 from operators.balancing.policy import Ask, Change, Decision, Policy, Step, View
 from partitioners.columns import Floats
 from partitioners.plans.divisible import Divisible
@@ -153,4 +153,5 @@ DSKYPE = Policy(
     DskypeSettings,
     _decide,
     _objection,
+    impatient=IMPATIENT,
 )

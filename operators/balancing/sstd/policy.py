@@ -231,4 +231,5 @@ SSTD = Policy(
     _decide,
     objection,
     lambda settings: {"cells": settings.cells, "pairs": settings.measured},
+    impatient={"threshold": 1.0, "reports": 1, "settling": 0, "rest": 1},
 )

@@ -64,7 +64,7 @@ def not_by_borders(plan: Plan) -> str | None:
 def _policy(name: str, about: str, statistics: str, operations_of: Operations) -> Policy:
     return Policy(
         name, about, statistics, TornadoSettings, decided(operations_of), not_by_borders,
-        lambda settings: {"knots": settings.knots},
+        lambda settings: {"knots": settings.knots}, impatient={"threshold": 1.0, "gain": 0.0},
     )  # fmt: skip
 
 

@@ -1,0 +1,132 @@
+"""What may be wrong with the input of a run, in a sentence each with what to do: before it begins, and when it has ended."""
+
+import itertools
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from streams.errors import DeclarationError, InputError
+from streams.files.object_files import read_objects
+from streams.vocabulary import Encoder
+from topology.amendments import source_of
+from topology.declaration import Topology
+from topology.input_files import read_input
+from topology.metric import odd_distances
+from topology.proposed_settings import USUAL_TIMES, proposed, usable
+from topology.validation import make_operator
+
+__all__ = ["nothing_matched", "odd_input", "warnings_of"]
+
+#: A run that can use a smaller share of its objects than this has the wrong input, or the wrong space.
+FEW_OBJECTS = 0.9
+
+
+def odd_input(topology: Topology) -> list[str]:
+    """Return what may be wrong with records, times and distances, each in a sentence with what to do.
+
+    Raises:
+        InputError: the objects cannot be read at all; where their first records show what to declare, it says so.
+    """
+    try:
+        told = odd_records(topology)
+        found = [told] if told is not None else [odd_times(topology)]  # it has the unit of times too
+        return [odd for odd in (*found, odd_distances(topology)) if odd is not None]
+    except InputError as error:
+        remedy = _proposed(topology)
+        raise InputError(f"{error}; try {remedy}" if remedy else str(error)) from None
+
+
+def odd_records(topology: Topology) -> str | None:
+    """Say what to declare, where many of the first records cannot be used as they are; None otherwise."""
+    try:
+        objects = make_operator(source_of(topology, "leads"), topology)
+    except DeclarationError:
+        return None
+    limits = topology.settings.limits.reading()
+    used, records = usable([str(path) for path in objects.files()], topology.settings.space, limits, objects.form)
+    if used >= FEW_OBJECTS * records or (remedy := _proposed(topology)) is None:
+        return None
+    return f"{used:,} of the first {records:,} records of objects can be used; try {remedy}"
+
+
+def _proposed(topology: Topology) -> str | None:
+    try:
+        source = source_of(topology, "leads")
+        objects = make_operator(source, topology)
+        files = objects.files()
+    except (DeclarationError, InputError):
+        return None
+    return proposed(source.name, files, topology.settings.space, topology.settings.limits.reading(), objects.form)
+
+
+def nothing_matched(topology: Topology, summary: Mapping[str, Any]) -> str | None:
+    """Say what a person may look for where a run has no results: above all whether times of queries and objects meet."""
+    if summary["results"] or not (summary["objects"] and summary["queries"]):
+        return None
+    try:
+        first = [next((c.batch.ts for c in chunks if len(c.batch)), None) for chunks in read_input(topology)]
+    except (DeclarationError, InputError):
+        return None
+    objects, queries = first
+    said = "no query has a result"
+    if objects is None or queries is None or queries[0] <= objects[0]:
+        return f"{said}; see whether keywords and places of queries and objects can meet"
+    return (
+        f"{said}; the first object is of {_moment(int(objects[0]))} and the first query of {_moment(int(queries[0]))}: "
+        "a standing query gets objects from its ts on"
+    )
+
+
+def odd_times(topology: Topology) -> str | None:
+    """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise.
+
+    Of objects that come from elsewhere than from files, nothing is known before they come.
+    """
+    try:
+        source = source_of(topology, "leads")
+    except DeclarationError:
+        return None
+    objects = make_operator(source, topology)
+    limits = topology.settings.limits.reading()
+    chunks = read_objects(
+        objects.files(),
+        space=topology.settings.space,
+        encoder=Encoder(),
+        chunk_rows=4_096,
+        limits=limits,
+        form=objects.form,
+    )
+    here = itertools.takewhile(
+        lambda chunk: chunk.records or len(chunk.batch), chunks
+    )  # a followed file may have nothing yet
+    ts = next((int(chunk.batch.ts[0]) for chunk in here if len(chunk.batch)), None)
+    if ts is None or USUAL_TIMES.start <= ts < USUAL_TIMES.stop:
+        return None
+    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.time_unit]
+    units = [unit for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000)) if ms in USUAL_TIMES]
+    remedy = (
+        f"--set spout.{source.name}.time_unit={units[0]}" if units else "the column of times, or its unit (time_unit)"
+    )
+    said = f"the first object is of {_moment(ts)}; if that is not right, try {remedy}"
+    return said if ts >= 0 else f'{said}; a query gets objects from its ts on, so with "ts": 0 none of before 1970'
+
+
+def _moment(ts: int) -> str:
+    try:
+        return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ts):%Y-%m-%d}"
+    except OverflowError:
+        return "a year beyond 9999" if ts > 0 else "a year before 1"
+
+
+def warnings_of(summary: Mapping[str, Any], where: str) -> list[str]:
+    """Return what a person should know of a run whose input was hardly used; `where` says where all reasons are."""
+    remedy = where
+    if summary["reject_reasons"]:
+        remedy += f"; most frequent among all rejects: {summary['reject_reasons'][0]['reason']}"
+    found = []
+    if summary["rejected_queries"] and not summary["queries"]:
+        found.append(f"none of {summary['rejected_queries']:,} query operations could be used; {remedy}")
+    records = summary["objects"] + summary["rejected_objects"]
+    if summary["objects"] < FEW_OBJECTS * records:
+        found.append(f"only {summary['objects']:,} of {records:,} objects could be used; {remedy}")
+    return found
