@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from streams.columns import Ids, Ints, Offsets
 from streams.residual_columns import RESIDUALS, fill_residuals, no_floats, no_ints, no_marks, no_offsets
-from streams.result_batches import AnswerBatch, CrossingBatch, EventBatch, HitBatch, MatchBatch, RankedBatch
+from streams.result_batches import (
+    AnswerBatch,
+    CountBatch,
+    CrossingBatch,
+    EventBatch,
+    HitBatch,
+    MatchBatch,
+    RankedBatch,
+)
 from streams.row_columns import RowColumns
 
 __all__ = [
@@ -37,6 +45,7 @@ __all__ = [
     "TYPE_TOPK",
     "AnswerBatch",
     "Batch",
+    "CountBatch",
     "CrossingBatch",
     "EventBatch",
     "HitBatch",
@@ -252,6 +261,7 @@ Batch = (
     | MatchBatch
     | EventBatch
     | AnswerBatch
+    | CountBatch
     | RejectBatch
     | TupleBatch
 )

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from streams.batches import (
     AnswerBatch,
     Batch,
+    CountBatch,
     CrossingBatch,
     EventBatch,
     HitBatch,
@@ -56,6 +57,7 @@ WIRE_TYPES: Mapping[str, type[Any]] = {
         MatchBatch,
         EventBatch,
         AnswerBatch,
+        CountBatch,
         RejectBatch,
     )
 }

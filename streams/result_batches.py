@@ -1,5 +1,6 @@
 """What evaluators, mergers and sinks have found, as columns; `streams.batches` has the batches of input, and all names."""
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from functools import cache
 
@@ -9,7 +10,16 @@ from numpy.typing import NDArray
 from streams.columns import Ids, Ints, Offsets
 from streams.row_columns import RowColumns
 
-__all__ = ["AnswerBatch", "CrossingBatch", "EventBatch", "HitBatch", "MatchBatch", "RankedBatch"]
+__all__ = [
+    "AnswerBatch",
+    "CountBatch",
+    "CrossingBatch",
+    "EventBatch",
+    "HitBatch",
+    "MatchBatch",
+    "RankedBatch",
+    "counted",
+]
 
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
@@ -186,3 +196,27 @@ class AnswerBatch(RowColumns):
         ints = np.empty(0, np.int64)
         none = Ids("int", ints)
         return cls(none, ints, np.empty(0, np.uint8), np.zeros(1, np.int32), none, np.empty(0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountBatch(RowColumns):
+    """How many results each row of a batch has: all that travels to a sink that only counts."""
+
+    count: NDArray[np.int32]
+
+    @property
+    def results(self) -> int:
+        """How many there are."""
+        return int(self.count.sum())
+
+    @classmethod
+    @cache
+    def empty(cls) -> "CountBatch":
+        """Return a batch of no rows."""
+        return cls(np.empty(0, np.int32))
+
+
+def counted(batch: Sized) -> CountBatch:
+    """Return what a batch of any kind is to whoever counts its results."""
+    per_row = np.diff(batch.off) if isinstance(batch, HitBatch) else np.ones(len(batch), np.int32)
+    return CountBatch(per_row.astype(np.int32))

@@ -21,13 +21,18 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class GroupingContext:
-    """What a grouping may know: the sending task, the number of receiving tasks, which share the sender's worker."""
+    """What a grouping may know: the sending task, the number of receiving tasks, which share the sender's worker.
+
+    Attributes:
+        by_remainder: the one field is the number of a query, by whose remainder the plan divides queries among evaluators.
+    """
 
     source: int
     targets: int
     local_targets: tuple[int, ...]
     fields: tuple[str, ...]
     seed: int
+    by_remainder: bool = False
 
 
 class CustomGrouping(Protocol):
@@ -127,7 +132,9 @@ class FieldsGrouping(_PlacedGrouping):
         return [batch] if self.context.targets == 1 else super().divide(batch)
 
     def places(self, batch: Batch) -> Places:
-        """Hash the fields."""
+        """Hash the fields; the lists of queries that one evaluator has by number stay together, and so in its worker."""
+        if self.context.by_remainder:
+            return np.asarray(column_of(batch, self.context.fields[0]) % self.context.targets, np.int64)
         hashed = hash_columns([column_of(batch, name) for name in self.context.fields])
         return (hashed % np.uint64(self.context.targets)).astype(np.int64)
 

@@ -10,8 +10,10 @@ from typing import Any
 
 from operators.operator import Arrival, Bolt, Emitter, Epoch, Inputs, Spout, TaskContext
 from operators.spouts.tuple_objects import OBJECTS_STREAM, TupleObjects
+from partitioners.plans.broadcast import HashPlan
 from streams.batches import TupleBatch
 from streams.errors import RunError
+from streams.result_batches import counted
 from topology.declaration import Topology
 from topology.groupings import Grouping, GroupingContext, make_grouping
 from topology.kept_objects import kept_ms_of
@@ -294,11 +296,14 @@ class _Output:
         self.targets = [task.id for task in receivers]
         self.counted = f"to:{edge.target}" if edge.input.stream not in INTERNAL_STREAMS else None
         local = [t.index for t in receivers if local_tasks is None or t.id in local_tasks]
-        context = GroupingContext(
-            spec.index, len(receivers), tuple(local), edge.input.fields, wiring.topology.settings.seed
-        )
         target = wiring.topology.component(edge.target)
-        reads = getattr(resolve(target.operator, (), wiring.topology.base, target.classes), "reads", None) or {}
+        operator = resolve(target.operator, (), wiring.topology.base, target.classes)
+        by_remainder = isinstance(wiring.plan, HashPlan) and getattr(operator, "merges_by_number", False)
+        context = GroupingContext(
+            spec.index, len(receivers), tuple(local), edge.input.fields, wiring.topology.settings.seed, by_remainder
+        )
+        self.counts_only = "counts_only" in vars(operator)  # a class derived from one that counts may read more
+        reads = getattr(operator, "reads", None) or {}
         from_spout = wiring.topology.component(edge.source).kind == "spout"
         self.takes_columns = from_spout and edge.input.stream == OBJECTS_STREAM and OBJECTS_STREAM in reads
         chooser = None
@@ -314,7 +319,7 @@ class _Output:
         if self.grouping is None:
             return [(self.targets[index], b) for index, b in emit.direct_batches.get(stream, ()) if len(b)]
         return [
-            (target, part)
+            (target, counted(part) if self.counts_only else part)
             for batch in (columns if columns is not None and self.takes_columns else emit.batches(stream))
             for target, part in zip(self.targets, self.grouping.divide(batch), strict=True)
             if part is not None and len(part)

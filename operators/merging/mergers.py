@@ -49,6 +49,9 @@ class RankedMerger(Bolt):
     addressed: ClassVar = frozenset()
     reads: ClassVar = {"rankings": _BY_QUERY}
 
+    #: What it reads by fields are lists of queries, by number.
+    merges_by_number: ClassVar = True
+
     first_seen: bool = False
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:

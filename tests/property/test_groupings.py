@@ -1,13 +1,16 @@
 """Groupings deliver each tuple to the right tasks exactly once."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators_for_tests import ByParity
 
+from partitioners.plans.broadcast import HashPlan
 from streams.batches import TupleBatch
+from streams.geometry import Rect
 from streams.hashing import hash_columns
 from topology.groupings import GROUPINGS, GroupingContext, make_grouping
 
@@ -61,6 +64,17 @@ def test_fields_grouping_agrees_between_senders(groups, targets, one, other):
     for task, received in enumerate(first):
         for number, _ in received:
             assert owner.setdefault(number, task) == task
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=40), st.integers(1, 6))
+def test_fields_grouping_by_remainder_follows_a_hash_plan(numbers, targets):
+    """Where mergers are as many as evaluators, the lists of one evaluator all reach the merger of the same index."""
+    plan = HashPlan(Rect(0.0, 0.0, 1.0, 1.0), targets)
+    column = np.array(numbers, np.int64)
+    grouping = make_grouping("fields", replace(context(targets), by_remainder=True))
+    home = plan.slot_worker[column % len(plan.slot_worker)]
+    for task, part in enumerate(grouping.divide(TupleBatch(("number",), (column,)))):
+        assert (column[home == task]).tolist() == ([] if part is None else part.column("number").tolist())
 
 
 @given(batches, st.integers(1, 6))

@@ -21,6 +21,7 @@ def trial(name, seed, *settings):
         SQUARE,
         f"topology.epoch.objects={rng.choice([3, 10, 64])}",
         f"bolt.evaluator.parallelism={rng.choice([1, 3])}",
+        f"bolt.merger.parallelism={rng.choice([1, 2, 3])}",
         *settings,
     ]
     objects, queries = dynamic_objects(rng, 90, last), dynamic_queries(rng, 25, last)

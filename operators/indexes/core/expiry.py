@@ -37,7 +37,7 @@ class Expiry:
     def note(self, numbers: Ints, ends: Ints) -> None:
         """Note the ends of new queries, or of new ends of old ones."""
         near = ends <= self._horizon
-        if near.any():
+        if np.count_nonzero(near):
             self._late.append((numbers[near], ends[near]))
             if sum(len(part) for part, _ in self._late) > max(LEAST_WAITING, len(self._numbers)):
                 self._merge()

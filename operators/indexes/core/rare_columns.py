@@ -43,6 +43,12 @@ def whole_rare(columns: Mapping[str, NDArray[Any]], count: int) -> Columns:
     }
 
 
+def _says_more(values: NDArray[Any], usual: np.generic) -> bool:
+    """Tell whether a column has any other value than the usual one; most usual values are zero, which is counted fastest."""
+    others = values != usual if usual else values
+    return bool(np.count_nonzero(others))
+
+
 class RareColumns:
     """The rare columns by slot, as far as they are in use.
 
@@ -64,7 +70,7 @@ class RareColumns:
         for name in self._kept:
             values, usual = getattr(queries, name), RARE_COLUMNS[name]
             if name not in self._columns:
-                if not (values != usual).any():
+                if not _says_more(values, usual):
                     continue
                 self._columns[name] = np.full(room, usual)
             elif len(self._columns[name]) < room:

@@ -76,13 +76,13 @@ def check_registrations(queries: QueryBatch, roster: Roster) -> None:
     row, refusal = _refusal(queries.number, queries.op, queries.region, queries.shape, *columns, *rings)
     if row >= 0:
         refuse(int(row), REFUSALS[refusal])
-    if not (queries.number[1:] > queries.number[:-1]).all():
+    if np.count_nonzero(queries.number[1:] <= queries.number[:-1]):
         numbers = np.sort(queries.number)
         twice = np.isin(queries.number, numbers[1:][numbers[1:] == numbers[:-1]])
         if twice.any():
             refuse(int(np.flatnonzero(twice)[1]), "occurs twice in one batch")
     held = roster.holds(queries.number)
-    if held.any():
+    if np.count_nonzero(held):
         refuse(int(np.flatnonzero(held)[0]), "is already registered; remove it first or give it another number")
 
 

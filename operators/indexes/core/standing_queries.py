@@ -256,10 +256,12 @@ def plain(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
 
 def plain_queries(queries: QueryBatch) -> QueryBatch:
     """Return queries whose columns are plain."""
-    columns: dict[str, Any] = {name: plain(getattr(queries, name), dtype) for name, dtype in _KERNEL_TYPES.items()}
-    if all(getattr(queries, name) is column for name, column in columns.items()):
-        return queries
-    return replace(queries, **columns)
+    for name, dtype in _KERNEL_DTYPES.items():
+        column = getattr(queries, name)
+        if column.dtype != dtype or not column.flags.carray:
+            columns: dict[str, Any] = {name: plain(getattr(queries, name), one) for name, one in _KERNEL_TYPES.items()}
+            return replace(queries, **columns)
+    return queries
 
 
 _KERNEL_TYPES: dict[str, type[np.generic]] = {
@@ -267,6 +269,9 @@ _KERNEL_TYPES: dict[str, type[np.generic]] = {
     "shape": np.float64, "kw_off": np.int32, "kw": np.int64, "none_off": np.int32, "none": np.int64, "ring_off": np.int32,
     "ring_x": np.float64, "ring_y": np.float64, "ring_mark": np.uint8,
 }  # fmt: skip
+
+#: The same, as what is compared fast.
+_KERNEL_DTYPES = {name: np.dtype(one) for name, one in _KERNEL_TYPES.items()}
 
 
 def _touching(bounds: Floats, boxes: Floats) -> NDArray[np.bool_]:

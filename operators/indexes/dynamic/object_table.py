@@ -6,21 +6,20 @@ times in a batch has its last state only.
 """
 
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
 from operators.indexes.core.standing_queries import plain
 from operators.indexes.core.word_lines import LINE_BYTES, WordLines
 from operators.indexes.core.words import Words
 from operators.indexes.dynamic.dynamic_index import Floats, Slots
+from operators.indexes.dynamic.object_names import ObjectNames
 from operators.indexes.dynamic.object_rows import COUNT, NORM, X, Y
 from operators.indexes.topk.topk_index import Messages
 from streams.batches import OP_DELETE, OP_UPSERT, ObjectBatch
-from streams.columns import Ids, Ints
+from streams.columns import Ints
 from streams.scoring import norms
 from streams.vocabulary import Vocabulary
 
@@ -61,13 +60,16 @@ class ObjectTable:
         self._lines = WordLines(COUNT)
         self.idf: Floats = np.empty(0)
         self.first_seen: Ints = np.empty(0, np.int64)
-        self._names: NDArray[Any] = np.empty(0, object)
-        self._slot_of: dict[int | str, int] = {}
-        self._free: list[int] = []
-        self.top = 0
+        self._names = ObjectNames()
+        self.held, self.slots_of, self.ids = self._names.held, self._names.slots_of, self._names.ids
 
     def __len__(self) -> int:
-        return len(self._slot_of)
+        return len(self._names)
+
+    @property
+    def top(self) -> int:
+        """Slots that were ever used."""
+        return self._names.top
 
     @property
     def lines(self) -> Floats:
@@ -90,23 +92,6 @@ class ObjectTable:
         words = self._lines.pool_bytes + 8 * self.words.top + self.words.nbytes
         return (LINE_BYTES + 8) * self.top + words + 100 * len(self)
 
-    def held(self) -> Slots:
-        """Return the slots of all objects, ascending."""
-        return np.sort(np.fromiter(self._slot_of.values(), np.int32, len(self)))
-
-    def slots_of(self, ids: Ids) -> Slots:
-        """Return the slots of objects, -1 for those that are not there."""
-        return np.fromiter(map(self._slot_of.get, ids.to_list(), repeat(-1)), np.int32, len(ids))
-
-    def ids(self, slots: Slots) -> Ids:
-        """Return the identifiers of objects; where there are many, each object's is looked up once."""
-        if len(slots) < self.top:
-            return Ids.of(self._names[slots].tolist())
-        named = np.zeros(self.top, np.bool_)
-        named[slots] = True
-        place = np.cumsum(named) - 1
-        return Ids.of(self._names[np.flatnonzero(named)].tolist()).take(place[slots])
-
     # --- records ------------------------------------------------------------------------------------------------------
 
     def compare(self, objects: ObjectBatch) -> Changes:
@@ -114,7 +99,7 @@ class ObjectTable:
 
         Deleting what is not there does nothing. An object that is deleted and comes again has a new place in the order.
         """
-        slots = np.fromiter(map(self._slot_of.get, objects.ids.to_list(), repeat(-1)), np.int32, len(objects))
+        slots = self.slots_of(objects.ids)
         if np.all(objects.op == OP_UPSERT) and np.all(slots >= 0):  # all go on: the last state of each counts
             arriving, ends = np.unique(slots[::-1], return_index=True)
             return Changes(arriving, arriving[:0], arriving, len(slots) - 1 - ends, self.first_seen[arriving])
@@ -134,13 +119,13 @@ class ObjectTable:
                 continue
             before = last.get(name)
             if before is None:
-                slot = self._slot_of.get(name)
+                slot = self._names.slot_of(name)
                 last[name] = (row, seq if slot is None else int(seen[slot]))
             else:
                 last[name] = (row, seq if before[0] < 0 else before[1])
         leaving, deleted, arriving, rows, first = [], [], [], [], []
         for name, (row, since) in last.items():
-            slot = self._slot_of.get(name)
+            slot = self._names.slot_of(name)
             if slot is not None:
                 leaving.append(slot)
             if row >= 0:
@@ -156,18 +141,15 @@ class ObjectTable:
 
     def _reserved(self, name: int | str) -> int:
         """Return a slot for an object that has none."""
-        if self._free:
-            slot = self._free.pop()
-        else:
-            slot, self.top = self.top, self.top + 1
-            if self.top > len(self.lines):
-                self._grow(2 * self.top + 64)
-        self._slot_of[name], self._names[slot], self.parts[slot, COUNT] = slot, name, 0
+        slot = self._names.reserve(name)
+        if slot >= len(self.lines):
+            self._grow(2 * slot + 66)
+        self.parts[slot, COUNT] = 0
         return slot
 
     def _grow(self, room: int) -> None:
         self._lines.grow(room)
-        self.first_seen, self._names = grown(self.first_seen, room), grown(self._names, room)
+        self.first_seen = grown(self.first_seen, room)
 
     def apply(self, objects: ObjectBatch, changes: Changes) -> Messages:
         """Put new states in the place of old ones; return those, a row for each that arrives."""
@@ -176,10 +158,7 @@ class ObjectTable:
         states = objects.take(changes.rows)
         messages = self._write(states, changes.arriving, changes.first_seen)
         self.words.release(old)  # not before: a word that comes again keeps its number
-        for slot in changes.deleted.tolist():
-            del self._slot_of[self._names[slot]]
-            self._names[slot] = None
-            self._free.append(slot)
+        self._names.release(changes.deleted.tolist())
         return messages
 
     def _write(self, states: ObjectBatch, slots: Slots, first_seen: Ints) -> Messages:

@@ -116,7 +116,7 @@ class Kag:
         box = boxes_in_quanta(bounds, table.space, FINE_BITS)
         tags, flags = np.empty(len(slots), np.uint32), np.empty(len(slots), np.uint32)
         round_ones = self._round(slots, bounds)
-        self._rounds = self._rounds or bool(round_ones.any())
+        self._rounds = self._rounds or np.count_nonzero(round_ones) > 0
         kag_kernels.tag(slots, words, round_ones, table.kw, table.pool, table.traits, tags, flags)
         done = 0
         while done < len(slots):
@@ -149,7 +149,7 @@ class Kag:
         """
         table, space = self._table, self._table.space
         circles: NDArray[np.bool_] = table.traits[slots] & KIND == REGION_CIRCLE
-        if not circles.any():
+        if not np.count_nonzero(circles):
             return circles
         far = max(abs(bound) for bound in space.as_tuple())
         whole: NDArray[np.bool_] = (bounds[:, 2:] - bounds[:, :2]).min(axis=1) > FINEST * far
