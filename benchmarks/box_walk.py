@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partitioners.columns import Csr, Floats, Ints, Offsets, Points, Regions, Workers, column, kernel
+from partitioners.columns import Csr, Floats, Ints, Offsets, Points, Regions, Workers, column
 from partitioners.plans.grid_plan import GridPlan
+from streams.kernel import kernel
 
 __all__ = ["BoxWalk"]
 
@@ -197,8 +198,8 @@ def _grid_regions(
                 parts = part_off[box + 1] - part_off[box]
                 first = part_off[box]
                 if parts == 1 or kw_off[i] == kw_off[i + 1]:
-                    for part in range(parts):
-                        size = _visit(part_worker[first + part], i, stamp, out, size)
+                    for at in range(first, first + parts):
+                        size = _visit(part_worker[at], i, stamp, out, size)
                 else:
                     for j in range(kw_off[i] if match_any[i] else kw_off[i + 1] - 1, kw_off[i + 1]):
                         part = _part(kw[j], parts, range_off[box], range_off[box + 1], range_start, range_part)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from partitioners.columns import Floats, kernel
+from partitioners.columns import Floats
+from streams.kernel import kernel
 
 __all__ = ["pairs_of_objects"]
 

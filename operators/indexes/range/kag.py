@@ -116,7 +116,7 @@ class Kag:
         box = boxes_in_quanta(bounds, table.space, FINE_BITS)
         tags, flags = np.empty(len(slots), np.uint32), np.empty(len(slots), np.uint32)
         round_ones = self._round(slots, bounds)
-        self._rounds = self._rounds or np.count_nonzero(round_ones) > 0
+        self._rounds = self._rounds or bool(np.count_nonzero(round_ones))
         kag_kernels.tag(slots, words, round_ones, table.kw, table.pool, table.traits, tags, flags)
         done = 0
         while done < len(slots):
