@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streams.columns import Ids
 
-__all__ = ["hash_columns"]
+__all__ = ["hash_columns", "places_by_hash"]
 
 Hashes = NDArray[np.uint64]
 _MASK = (1 << 64) - 1
@@ -66,3 +66,14 @@ def hash_columns(columns: Sequence[Any]) -> Hashes:
         for column in columns[1:]:
             combined = _mix(combined * np.uint64(31) ^ _hash_column(column))
         return combined
+
+
+def places_by_hash(columns: Sequence[Any], tasks: int, *, by_remainder: bool = False) -> NDArray[np.int64]:
+    """Return which of some tasks has each row of one or more columns.
+
+    By remainder, the one column is the number of a query, and the plan divides queries among evaluators in the same way: what
+    one evaluator has then stays together.
+    """
+    if by_remainder:
+        return np.asarray(columns[0] % tasks, np.int64)
+    return (hash_columns(columns) % np.uint64(tasks)).astype(np.int64)

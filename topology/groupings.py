@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.batches import Batch, TupleBatch
-from streams.hashing import hash_columns
+from streams.hashing import hash_columns, places_by_hash
 
 __all__ = ["GROUPINGS", "CustomGrouping", "Grouping", "GroupingContext", "make_grouping"]
 
@@ -133,10 +133,8 @@ class FieldsGrouping(_PlacedGrouping):
 
     def places(self, batch: Batch) -> Places:
         """Hash the fields; the lists of queries that one evaluator has by number stay together, and so in its worker."""
-        if self.context.by_remainder:
-            return np.asarray(column_of(batch, self.context.fields[0]) % self.context.targets, np.int64)
-        hashed = hash_columns([column_of(batch, name) for name in self.context.fields])
-        return (hashed % np.uint64(self.context.targets)).astype(np.int64)
+        columns = [column_of(batch, name) for name in self.context.fields]
+        return places_by_hash(columns, self.context.targets, by_remainder=self.context.by_remainder)
 
 
 class PartialKeyGrouping(_PlacedGrouping):

@@ -1,21 +1,22 @@
 """The lists of one evaluator: which have changed, which may be sent, what is due when, and what moves with a query."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.evaluation.core import Found, Growing, ListCore
+from operators.evaluation.core import Core, Found, Growing, ListCore
 from operators.evaluation.division import standing
 from operators.evaluation.handover import Handover
 from operators.evaluation.instants import Instants
-from operators.operator import Emitter, Epoch
+from operators.operator import Emitter, Epoch, TaskContext
+from partitioners.plans.broadcast import HashPlan
 from streams.batches import TYPE_TERMS, QueryBatch, RankedBatch
 from streams.columns import Ints, distinct, union_of, without
-from streams.hashing import hash_columns
+from streams.hashing import places_by_hash
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "answers_of"]
 
 #: Lists of a batch, at most: where an epoch has changed millions of them, what is needed to put one together stays small.
 SENT_TOGETHER = 1 << 14
@@ -33,8 +34,10 @@ class Answers:
         last_ts: the time of the last object that can have changed a list; None before the first.
     """
 
-    def __init__(self, core: ListCore, *streams: str, one_home: bool, mergers: int = 1) -> None:
-        self._core, self._streams, self._mergers = core, streams, mergers
+    def __init__(
+        self, core: ListCore, *streams: str, one_home: bool, mergers: int = 1, by_remainder: bool = False
+    ) -> None:
+        self._core, self._streams, self._mergers, self._by_remainder = core, streams, mergers, by_remainder
         self._growing = core if isinstance(core, Growing) and not one_home else None
         self.instants = Instants()
         self.changed: Ints = _NONE
@@ -93,7 +96,7 @@ class Answers:
         """Yield queries whose lists make one batch: those of one merger, so that no grouping copies lists to divide them."""
         parts = [numbers]
         if self._mergers > 1 and len(numbers):
-            merger = hash_columns([numbers]) % np.uint64(self._mergers)
+            merger = places_by_hash([numbers], self._mergers, by_remainder=self._by_remainder)
             parts = [numbers[merger == one] for one in range(self._mergers)]
         for part in parts:
             for start in range(0, len(part), SENT_TOGETHER):
@@ -203,3 +206,14 @@ class Answers:
 def _notes(numbers: Ints, ts: int | None, k: NDArray[np.integer], at: Ints | None = None) -> RankedBatch:
     """Return lists without items, which say something of a query (`RankedBatch`); with an instant: it is not answered yet."""
     return RankedBatch.without_items(numbers, k, (ts or 0) if at is None else at, instant=at is not None)
+
+
+def answers_of(core: Core, context: TaskContext, streams: Sequence[str]) -> Answers | None:
+    """Return the lists of an evaluator, which go out on some streams; none where its results are matches."""
+    if not core.remembers:
+        return None
+    mergers = max((tasks for stream in streams for _, tasks in context.targets.get(stream, ())), default=1)
+    return Answers(
+        cast(ListCore, core), *streams, one_home=context.plan is not None and context.plan.single_home, mergers=mergers,
+        by_remainder=isinstance(context.plan, HashPlan),  # as groupings to mergers do
+    )  # fmt: skip

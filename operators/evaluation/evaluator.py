@@ -15,7 +15,7 @@ import numpy as np
 
 from operators.balancing.orders import PlanSchedule, orders_of
 from operators.balancing.statistics import LoadReporter, make_reporter
-from operators.evaluation.answers import Answers
+from operators.evaluation.answers import Answers, answers_of
 from operators.evaluation.core import Clocked, Core, Found, Keeping, ListCore
 from operators.evaluation.division import divided_states, live_queries
 from operators.evaluation.handover import BOUND_FIELDS, Handover, moving_problems
@@ -90,12 +90,7 @@ class Evaluator(Bolt):
     def open(self, context: TaskContext) -> None:
         """Start without queries."""
         self._context, self._core = context, self.make_core(context)
-        lists, lists_on = cast(ListCore, self._core), self.lists_on or (self.answers_on,)
-        one_home = context.plan is not None and context.plan.single_home
-        mergers = max((tasks for stream in lists_on for _, tasks in context.targets.get(stream, ())), default=1)
-        self._answers = (
-            Answers(lists, *lists_on, one_home=one_home, mergers=mergers) if self.core_class.remembers else None
-        )
+        self._answers = answers_of(self._core, context, self.lists_on or (self.answers_on,))
         self._speakers = Speakers(context.index, context.metric, context.plan if self.answers_on == "results" else None)
         self._schedule: PlanSchedule | None = None
         self._handover: Handover | None = None
