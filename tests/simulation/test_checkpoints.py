@@ -17,7 +17,7 @@ from topology.checkpoints import FolderStore, StoreError
 from topology.verification import oracle_of
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_killed_run_goes_on_exactly(tmp_path, seed, monkeypatch):
     """A seed picks sizes, formats, intervals and two moments to be killed at; all that is written is as without."""
     monkeypatch.setattr("streams.files.result_parquet.GROUP_ROWS", 20)
@@ -71,7 +71,7 @@ def test_killed_run_goes_on_in_the_middle_of_a_rebalancing(tmp_path, seed):
     assert outcome.summary["rebalances"]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_killed_run_goes_on_with_another_parallelism(tmp_path, seed):
     """More or fewer spouts, routers and evaluators, by any plan or none, with load moving or not: the oracle's results."""
     rng = random.Random(seed)
