@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core-installed
 SERVE := $(VENV)/.serve-installed
 STAMP := $(VENV)/.installed
-# Tests that start Ray or Spark, which use several cores by themselves, run beside each other, those of each one after the other;
-# all others wherever there is a core, in such an order that processes do not compile the same kernels.
+# Tests that start Ray or Spark, which use all cores by themselves, run one after the other; all others side by side, in such an
+# order that processes do not compile the same kernels.
 define TESTS
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal -m 'not ray and not spark and not nemesis'
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m '(ray or spark) and not nemesis'
+	$(BIN)/python -m pytest -m '(ray or spark) and not nemesis'
 endef
 
 .PHONY: help run live page install test check nemesis simulate fuzz clean

@@ -11,14 +11,6 @@ settings.register_profile("waterspout", deadline=None, derandomize=True, print_b
 settings.load_profile("waterspout")
 
 
-def pytest_collection_modifyitems(items):
-    """Keep tests with Ray in one process and tests with Spark in another, where a run has several for such tests."""
-    for item in items:
-        for name in ("spark", "ray"):
-            if item.get_closest_marker(name):
-                item.add_marker(pytest.mark.xdist_group(name))
-
-
 @pytest.fixture(scope="session")
 def checked_kernels(tmp_path_factory):
     """A folder for kernels that check their bounds, one for all processes that share the work of a run."""
