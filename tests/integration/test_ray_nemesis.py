@@ -156,7 +156,7 @@ SUBJECTS = {
         aggregator="merger[1]",
     ),
     "dkm": Subject(dkm, wrong_lists, ("adoption", "checkpoint"), router="router[0]", aggregator="merger[1]"),
-    "sstd": Subject(questions, wrong_lists, ("adoption", "checkpoint"), aggregator="terms[1]"),
+    "sstd": Subject(questions, wrong_lists, ("rebalance", "checkpoint"), aggregator="terms[1]"),
     "couriers": Subject(couriers, wrong_lists, ("adoption", "checkpoint"), router="router[0]", aggregator="merger[1]"),
     "zones": Subject(zones, wrong_lists, ("rebalance", "checkpoint"), router="router[0]"),
     # In the place of a router stands who answers searches.
