@@ -28,7 +28,7 @@ from operators.refilling.requests import AS_OF_NOW, LIMIT_FIELDS, partial_answer
 from streams.batches import OP_REGISTER, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ints, union_of
 from streams.errors import DeclarationError, did_you_mean
-from streams.hashing import hash_columns
+from streams.hashing import places_by_hash
 
 __all__ = ["TopkAggregator"]
 
@@ -260,8 +260,8 @@ class TopkAggregator(Bolt):
 
         def divided(task: int) -> State:
             def mine(numbers: Ints) -> NDArray[np.bool_]:
-                places = hash_columns([numbers]) % np.uint64(division.tasks)
-                return np.asarray(places == np.uint64(task))
+                places = places_by_hash([numbers], division.tasks)
+                return np.asarray(places == task)
 
             return {
                 **states[0],  # all have seen all objects
