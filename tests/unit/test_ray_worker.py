@@ -44,7 +44,7 @@ from topology.ray_runtime.frames import (
     unpack_written,
 )
 from topology.ray_runtime.placement import place
-from topology.ray_runtime.state_writer import OwnStore
+from topology.ray_runtime.state_writer import OwnStore, Written
 from topology.ray_runtime.transport import TOKEN_BYTES, Endpoint, Frame, Lost
 from topology.ray_runtime.worker_loop import WorkerLoop
 from topology.task import Task
@@ -460,3 +460,63 @@ def test_what_is_for_others_leaves_before_more_work_where_they_may_wait_for_it(e
     tasks = [Task(wiring, wiring.tasks[id_]) for id_ in placement.workers[0]]
     WorkerLoop(wiring, tasks, placement.worker_of, between).run()
     assert ("push" in between.noted[between.noted.index((spout, 0)) : between.noted.index((tagged, 0))]) == leaves
+
+
+class WrittenAtOnce:
+    """A writer of states that has written one when nobody waits for it, and has woken its worker for it."""
+
+    def __init__(self, written):
+        self.written = [written]
+
+    def finished(self):
+        """Return what was written since the last call."""
+        found, self.written = self.written, []
+        return found
+
+    def finish(self, seconds):
+        """Nothing is being written."""
+
+
+class Woken(Wire):
+    """An endpoint whose wake-ups are taken by polls that do not wait; it notes what was sent before the first that does."""
+
+    def __init__(self, wakes):
+        super().__init__()
+        self.wakes, self.sent, self.waits = wakes, [], 0
+
+    def poll(self, seconds=None):
+        """Take the wake-up; a poll that waits ends the run."""
+        if seconds == 0:
+            self.wakes()
+            return []
+        self.waits += 1
+        return [Lost(DRIVER, "over")]
+
+    def send(self, peer, source, target, kind, lag, epoch, body):
+        """Note what kind was sent before any wait."""
+        if not self.waits:
+            self.sent.append(kind)
+        return 0
+
+
+def test_state_that_was_written_is_reported_though_a_poll_took_its_wake_up():
+    """A worker with nothing else to do sends the name of the file before it waits: nobody would wake it again."""
+    wiring = wire(line())
+    placement = place(wiring, 2)
+    written = Written(0, 3, {}, None, "full")
+    tasks = [Task(wiring, wiring.tasks[id_]) for id_ in placement.workers[1]]
+    writer, wire_ = WrittenAtOnce(written), Woken(lambda: None)
+    WorkerLoop(wiring, tasks, placement.worker_of, wire_, writer).run()
+    assert wire_.sent == [WRITTEN]
+
+
+def test_worker_that_is_asked_to_stop_does_not_wait_though_a_poll_took_its_wake_up():
+    """A loop that is stopped while it polls without waiting ends."""
+    wiring = wire(line())
+    placement = place(wiring, 2)
+    tasks = [Task(wiring, wiring.tasks[id_]) for id_ in placement.workers[1]]
+    woken = Woken(lambda: loop.stop())
+    woken.wake = lambda: None
+    loop = WorkerLoop(wiring, tasks, placement.worker_of, woken)
+    loop.run()
+    assert woken.waits == 0

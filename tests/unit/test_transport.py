@@ -93,6 +93,18 @@ def test_caller_without_token_or_of_another_generation_is_closed(endpoints, wron
     assert any(isinstance(item, Lost) for item in frames(stranger, 1, seconds=5))
 
 
+def test_who_called_while_a_process_was_at_work_is_no_stranger(endpoints, monkeypatch):
+    """A peer whose greeting waits to be read stays, however long ago it called, when another one calls."""
+    monkeypatch.setattr("topology.ray_runtime.transport.HANDSHAKE_SECONDS", 0.0)
+    a, b, c = endpoints(1), endpoints(2), endpoints(3)
+    b.connect({1: a.address})
+    a.poll(5)  # b is accepted; what it says is not read yet
+    c.connect({1: a.address})
+    b.send(1, 2, 1, 0, 0, 0, [b"here"])
+    b.flush(5)
+    assert [bytes(frame.body) for frame in frames(a, 1)] == [b"here"]
+
+
 def test_noise_is_closed_and_others_go_on(endpoints):
     """Bytes that are no greeting end only the connection they came on."""
     a, b = endpoints(1), endpoints(2)

@@ -69,10 +69,11 @@ class Endpoint:
             if sender.held and (seconds != 0 or time.monotonic() - sender.since >= HOLD_SECONDS):
                 self._push_or_lose(sender)
         arrived: list[Frame | Lost] = []
+        called = False
         for key, events in self._selector.select(0 if self._lost else seconds):
             connection = key.fileobj
             if connection is self._listener:
-                self._accept()
+                called = True
             elif connection is self._wake_in:
                 with suppress(BlockingIOError):
                     self._wake_in.recv(4096)
@@ -80,6 +81,8 @@ class Endpoint:
                 self._read(key.data, arrived)
             else:
                 self._serve(key.data, events)
+        if called:  # last: who has said who it is, while this process was at work, is no stranger
+            self._accept()
         arrived.extend(self._lost)
         self._lost.clear()
         return arrived

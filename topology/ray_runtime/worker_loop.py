@@ -112,13 +112,13 @@ class WorkerLoop:
             self._begin()
             while self._working and not self._stopped:
                 arrived = self._endpoint.poll(0)
-                if not arrived and not self._ready:
+                self._send_written()  # before any wait: that poll may have taken the wake-up for what was written
+                if not arrived and not self._ready and not self._stopped:
                     if self._awaited:  # the window may be full until the conductor knows of it
                         self._send_reports()
                     arrived = self._endpoint.poll()
                 for item in arrived:
                     self._take(item)
-                self._send_written()
                 self._round()
             if self._writer is not None and not self._stopped:
                 self._writer.finish(WRITE_SECONDS)  # before the last reports, which the end of the run waits for
