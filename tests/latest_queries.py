@@ -32,8 +32,6 @@ class LatestCore:
 
     remembers: ClassVar = True
     ordered: ClassVar = True
-    counts_by_place: ClassVar = False
-    weighs_queries: ClassVar = True
 
     def __init__(self, metric="euclidean"):
         self.metric = metric
@@ -149,9 +147,6 @@ class LatestCore:
 
     def cost(self):
         return Cost(0, self.examined, 0)
-
-    def load(self):
-        raise AssertionError("counts by no place")
 
     def weights(self):
         numbers = np.array(sorted({*self.work, *self.before} - self.asleep), np.int64)

@@ -71,11 +71,24 @@ class Counted(Protocol):
     def cost(self) -> Cost:
         """Return the work done since it was reset."""
 
+
+@runtime_checkable
+class PlaceCounting(Protocol):
+    """What a core may offer besides: it counts its work by cell of the fine grid."""
+
     def load(self) -> Load:
         """Return the aggregates over the fine grid."""
 
+
+@runtime_checkable
+class Weighing(Protocol):
+    """What a core may offer besides: it knows which queries its work is for, so that a policy can move dear ones."""
+
     def weights(self) -> tuple[Ints, Floats]:
-        """Return queries and the work that recent objects caused for each."""
+        """Return numbers of queries and the work that recent objects caused for each; those without any are left out.
+
+        Asked seldom; any unit will do.
+        """
 
 
 @runtime_checkable
@@ -156,7 +169,7 @@ class WeighedReporter(CostReporter):
         which queries are dear; it is scaled to that cost.
         """
         amount, whole, most = question
-        numbers, weights = self._core.weights()
+        numbers, weights = cast(Weighing, self._core).weights()
         if not weights.sum() > 0:
             return [[], []]
         costs = weights * (whole / weights.sum())
@@ -172,7 +185,7 @@ class UnitReporter(CostReporter):
         if isinstance(self._core, WordWeighing):
             owner, words, weights = self._core.weights_by_word()
         else:
-            owner, weights = self._core.weights()
+            owner, weights = cast(Weighing, self._core).weights()
             words = np.full(len(owner), -1)
         numbers, row = np.unique(owner, return_inverse=True)
         idle = np.setdiff1d(self._core.numbers(), numbers)
@@ -195,8 +208,9 @@ class TornadoReporter:
     def __init__(
         self, worker: int, core: Counted, options: Mapping[str, Any], _metric: Metric, *, by_cell: bool = False
     ) -> None:
-        self._worker, self._core, self._knots, self._by_cell = worker, core, options.get("knots", 0), by_cell
-        self._load = core.load()
+        self._worker, self._knots, self._by_cell = worker, options.get("knots", 0), by_cell
+        self._core = cast(PlaceCounting, core)
+        self._load = self._core.load()
 
     def saw(self, plan: Plan, objects: ObjectBatch) -> None:
         """Leave it to the index to count by place."""
@@ -249,9 +263,9 @@ class StatisticsKind:
 
     def lacks(self, core: type[Any]) -> str | None:
         """Say what a class of cores would have to do for it and does not; None where it does all of it."""
-        if self.by_place and not core.counts_by_place:
+        if self.by_place and not issubclass(core, PlaceCounting):
             return "which count work by place"
-        if self.by_query and not getattr(core, "weighs_queries", False):
+        if self.by_query and not issubclass(core, Weighing):
             return "which weigh single queries"
         return None
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes import Cost, Load, Matches
+from operators.indexes import Cost, Matches
 from partitioners.columns import Floats
 from streams.batches import CrossingBatch, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
@@ -46,12 +46,6 @@ class Core(Protocol):
 
     #: It must see the objects of an epoch in the order of the input.
     ordered: ClassVar[bool]
-
-    #: It counts its work by cell of the fine grid (`load`), which some policies decide by.
-    counts_by_place: ClassVar[bool]
-
-    #: It knows which queries its work is for (`weights`), so that a policy can move dear ones.
-    weighs_queries: ClassVar[bool]
 
     def numbers(self) -> Ints:
         """Return the numbers of all queries held, ascending."""
@@ -95,15 +89,6 @@ class Core(Protocol):
 
     def cost(self) -> Cost:
         """Return the counters of work done."""
-
-    def load(self) -> Load:
-        """Return the aggregates over the fine grid, where the core counts by place."""
-
-    def weights(self) -> tuple[Ints, NDArray[np.float64]]:
-        """Return numbers of queries and the work that recent objects caused for each; those without any are left out.
-
-        Asked only where the core weighs queries, and seldom; any unit will do.
-        """
 
     def reset_cost(self) -> None:
         """Start counting work afresh."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from operators.evaluation.core import Found
 from operators.evaluation.division import final_lists
-from operators.indexes import Load
 from operators.indexes.dynamic.dynamic_kinds import DynamicKinds, divided_kinds, saved_kinds
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints, union_of, without
@@ -33,8 +32,6 @@ class DynamicCore:
 
     remembers: ClassVar = True
     ordered: ClassVar = True  # of two objects with the same score, or as far away, the one first seen is better
-    counts_by_place: ClassVar = False
-    weighs_queries: ClassVar = True
 
     def __init__(self, index: DynamicKinds) -> None:
         self._index = index
@@ -43,8 +40,7 @@ class DynamicCore:
         self._now: int | None = None
         self._passed: int | None = None
         self.numbers, self.holds, self.queries = index.numbers, index.holds, index.queries
-        self.set_end, self.weights = index.set_end, index.weights
-        self.cost, self.reset_cost = index.cost, index.reset_cost
+        self.set_end, self.cost, self.reset_cost = index.set_end, index.cost, index.reset_cost
 
     @property
     def searches(self) -> int:
@@ -213,9 +209,9 @@ class DynamicCore:
         """Return the numbers of all: queries are not found by place."""
         return self.numbers()
 
-    def load(self) -> Load:
-        """Refuse: work is counted by query, not by place."""
-        raise NotImplementedError("queries over states are not counted by place")
+    def weights(self) -> tuple[Ints, Floats]:
+        """Return the work of late by query."""
+        return self._index.weights()
 
     # --- state -------------------------------------------------------------------------------------------------------
 

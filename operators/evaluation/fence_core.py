@@ -11,7 +11,7 @@ import numpy as np
 
 from operators.evaluation.core import Found
 from operators.evaluation.range_core import RangeCore
-from operators.indexes import Cost, Load
+from operators.indexes import Cost
 from operators.indexes.fences.fences import Fences, Moments, Taken
 from partitioners.columns import Floats
 from streams.batches import DETECT_ENTER, DETECT_EXIT, FOREVER, CrossingBatch, ObjectBatch, QueryBatch, RankedBatch
@@ -30,8 +30,6 @@ class FenceCore:
 
     remembers: ClassVar = False
     ordered: ClassVar = True  # a state replaces the one before
-    counts_by_place: ClassVar = False
-    weighs_queries: ClassVar = True
 
     def __init__(self, fences: Fences) -> None:
         self._fences, self._index = fences, fences.queries
@@ -130,10 +128,6 @@ class FenceCore:
         numbers, counts = np.unique(self._recent, return_counts=True)
         held = self.holds(numbers)
         return numbers[held], counts[held].astype(np.float64)
-
-    def load(self) -> Load:
-        """Refuse: work is counted by query, not by place."""
-        raise NotImplementedError("fences are not counted by place")
 
     # --- state -------------------------------------------------------------------------------------------------------
 

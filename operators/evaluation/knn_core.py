@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from operators.evaluation.core import Found
-from operators.indexes import Load
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from operators.indexes.knn.standing_knn import StandingKnn
 from partitioners.columns import Floats
@@ -21,8 +20,6 @@ class KnnCore:
 
     remembers: ClassVar = True
     ordered: ClassVar = True  # of two objects at the same distance the earlier one stays
-    counts_by_place: ClassVar = False
-    weighs_queries: ClassVar = True
 
     def __init__(self, index: StandingKnn) -> None:
         self._index = index
@@ -30,7 +27,7 @@ class KnnCore:
         self.insert, self.set_end, self.remove = index.insert, index.set_end, index.remove
         self.ended, self.hush, self.wake = index.ended, index.hush, index.wake
         self.results, self.bounds, self.bind = index.results, index.bounds, index.bind
-        self.cost, self.reset_cost, self.weights = index.cost, index.reset_cost, index.weights
+        self.cost, self.reset_cost = index.cost, index.reset_cost
         self.snapshot, self.restore = index.snapshot, index.restore
 
     def touching(self, _boxes: Floats) -> Ints:
@@ -54,9 +51,9 @@ class KnnCore:
         assert not len(numbers), "a continuous knn query is answered whenever its list changes"
         return RankedBatch.empty()
 
-    def load(self) -> Load:
-        """Refuse: work is counted by subscription, not by place."""
-        raise NotImplementedError("knn queries are not counted by place")
+    def weights(self) -> tuple[Ints, Floats]:
+        """Return the work of late by subscription."""
+        return self._index.weights()
 
     @staticmethod
     def saved_queries(state: Mapping[str, Any]) -> QueryBatch:

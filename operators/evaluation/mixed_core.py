@@ -19,7 +19,7 @@ from operators.evaluation.kept_core import KeptCore
 from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.range_core import RangeCore
 from operators.evaluation.terms_core import TermsCore
-from operators.indexes import Cost, Load
+from operators.indexes import Cost
 from partitioners.columns import Floats
 from streams.batches import TYPE_KNN, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
@@ -41,8 +41,6 @@ class MixedCore:
 
     remembers: ClassVar = True
     ordered: ClassVar = True
-    counts_by_place: ClassVar = False
-    weighs_queries: ClassVar = False
 
     def __init__(
         self, matching: RangeCore, nearest: KnnCore, kept: KeptCore, terms: TermsCore | None = None, terms_ms: int = 0
@@ -195,14 +193,6 @@ class MixedCore:
         """Start counting work afresh."""
         for part in self._parts:
             part.reset_cost()
-
-    def load(self) -> Load:
-        """Refuse: only a part of the work is counted by place."""
-        raise NotImplementedError("queries of several kinds are not counted by place")
-
-    def weights(self) -> tuple[Ints, Floats]:
-        """Refuse: only a part of the work is counted by query."""
-        raise NotImplementedError("queries of several kinds are not weighed one by one")
 
     # --- state -------------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from operators.evaluation.core import Found
-from operators.indexes import RangeIndex
+from operators.indexes import Load, RangeIndex
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
-from partitioners.columns import Floats, Ints
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch
 
 __all__ = ["RangeCore"]
@@ -19,24 +18,22 @@ class RangeCore:
 
     remembers: ClassVar = False
     ordered: ClassVar = False
-    counts_by_place: ClassVar = True
-    weighs_queries: ClassVar = False
 
     def __init__(self, index: RangeIndex) -> None:
         self._index = index
         self.numbers, self.queries, self.holds = index.numbers, index.queries, index.holds
         self.insert, self.set_end, self.remove = index.insert, index.set_end, index.remove
         self.ended, self.hush, self.wake = index.ended, index.hush, index.wake
-        self.cost, self.load, self.reset_cost = index.cost, index.load, index.reset_cost
+        self.cost, self.reset_cost = index.cost, index.reset_cost
         self.restore, self.touching = index.restore, index.touching
 
     def take(self, objects: ObjectBatch) -> Found:
         """Return the matches of an epoch."""
         return Found(self._index.match(objects))
 
-    def weights(self) -> tuple[Ints, Floats]:
-        """Refuse: work is counted by place, not by query."""
-        raise NotImplementedError("range queries are not weighed one by one")
+    def load(self) -> Load:
+        """Return the work by row and column of the fine grid."""
+        return self._index.load()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the index as arrays."""

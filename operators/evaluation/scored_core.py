@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.evaluation.core import Found
-from operators.indexes import Load
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
 from operators.indexes.topk.topk_index import messages_of
@@ -31,8 +30,6 @@ class ScoredCore:
 
     remembers: ClassVar = False
     ordered: ClassVar = False
-    counts_by_place: ClassVar = False
-    weighs_queries: ClassVar = True
 
     def __init__(self, table: ScoredSubscriptions, words: Vocabulary) -> None:
         self._table, self._words = table, words
@@ -40,8 +37,7 @@ class ScoredCore:
         self.numbers, self.queries, self.holds = table.numbers, table.queries, table.holds
         self.insert, self.set_end, self.remove = table.insert, table.set_end, table.remove
         self.ended, self.hush, self.wake = table.ended, table.hush, table.wake
-        self.cost, self.reset_cost, self.weights = table.cost, table.reset_cost, table.weights
-        self.weights_by_word = table.weights_by_word
+        self.cost, self.reset_cost, self.weights_by_word = table.cost, table.reset_cost, table.weights_by_word
         self.bounds, self.bind, self.refile = table.bounds, table.bind, table.refile
 
     @property
@@ -72,9 +68,9 @@ class ScoredCore:
         """Return the numbers of all: subscriptions are not found by place."""
         return self.numbers()
 
-    def load(self) -> Load:
-        """Refuse: work is counted by subscription, not by place."""
-        raise NotImplementedError("topk queries are not counted by place")
+    def weights(self) -> tuple[Ints, Floats]:
+        """Return the work of late by subscription."""
+        return self._table.weights()
 
     def snapshot(self) -> Mapping[str, Any]:
         """Return subscriptions and thresholds."""

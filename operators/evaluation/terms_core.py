@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from operators.evaluation.completeness import ALWAYS, NEVER_ALL
 from operators.evaluation.core import Found
-from operators.indexes import Load
 from operators.indexes.core.growth import grown
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from operators.indexes.terms.standing_terms import StandingTerms
@@ -42,8 +41,6 @@ class TermsCore:
 
     remembers: ClassVar = True
     ordered: ClassVar = True
-    counts_by_place: ClassVar = False
-    weighs_queries: ClassVar = False
 
     def __init__(self, index: StandingTerms, kept_ms: int | None) -> None:
         self._index, self.looks_back_ms = index, kept_ms
@@ -125,14 +122,6 @@ class TermsCore:
 
     def bind(self, numbers: Ints, bounds: NDArray[np.float64]) -> None:
         """Pass over bounds: there are none."""
-
-    def load(self) -> Load:
-        """Refuse: work is not counted by place."""
-        raise NotImplementedError("terms queries are not counted by place")
-
-    def weights(self) -> tuple[Ints, NDArray[np.float64]]:
-        """Refuse: work is not counted by query."""
-        raise NotImplementedError("terms queries are not weighed one by one")
 
     # --- state -------------------------------------------------------------------------------------------------------
 

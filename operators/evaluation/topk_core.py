@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from operators.evaluation.core import Found
 from operators.evaluation.division import final_lists
-from operators.indexes import Cost, Load
+from operators.indexes import Cost
 from operators.indexes.core.standing_queries import SAVED_COLUMNS, registrations, saved_columns
 from operators.indexes.topk.buffers import Buffers
 from operators.indexes.topk.subscriptions import ScoredSubscriptions
@@ -41,8 +41,6 @@ class TopkCore:
 
     remembers: ClassVar = True
     ordered: ClassVar = True  # of two messages with the same score the newer one is better
-    counts_by_place: ClassVar = False
-    weighs_queries: ClassVar = True
 
     def __init__(
         self, table: ScoredSubscriptions, buffers: Buffers, index: MessageIndex, log: WindowLog, words: Vocabulary
@@ -53,7 +51,7 @@ class TopkCore:
         self.searches = 0
         self._until: int | None = None
         self.numbers, self.holds, self.queries = table.numbers, table.holds, table.queries
-        self.set_end, self.weights, self.results = table.set_end, table.weights, self._lists.results
+        self.set_end, self.results = table.set_end, self._lists.results
 
     # --- what comes and goes -----------------------------------------------------------------------------------------
 
@@ -151,9 +149,9 @@ class TopkCore:
         """Return the numbers of all: subscriptions are not found by place."""
         return self.numbers()
 
-    def load(self) -> Load:
-        """Refuse: work is counted by subscription, not by place."""
-        raise NotImplementedError("topk queries are not counted by place")
+    def weights(self) -> tuple[Ints, Floats]:
+        """Return the work of late by subscription."""
+        return self._table.weights()
 
     # --- state -------------------------------------------------------------------------------------------------------
 

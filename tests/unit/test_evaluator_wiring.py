@@ -49,7 +49,6 @@ class ForgetfulCore:
 
     remembers: ClassVar = True
     ordered: ClassVar = True
-    counts_by_place: ClassVar = False
 
 
 class ForgetfulEvaluator(LatestEvaluator):
