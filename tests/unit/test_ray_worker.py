@@ -44,6 +44,7 @@ from topology.ray_runtime.frames import (
     unpack_written,
 )
 from topology.ray_runtime.placement import place
+from topology.ray_runtime.standstill import Standing, stands_still
 from topology.ray_runtime.state_writer import OwnStore, Written
 from topology.ray_runtime.transport import TOKEN_BYTES, Endpoint, Frame, Lost
 from topology.ray_runtime.worker_loop import WorkerLoop
@@ -460,6 +461,36 @@ def test_what_is_for_others_leaves_before_more_work_where_they_may_wait_for_it(e
     tasks = [Task(wiring, wiring.tasks[id_]) for id_ in placement.workers[0]]
     WorkerLoop(wiring, tasks, placement.worker_of, between).run()
     assert ("push" in between.noted[between.noted.index((spout, 0)) : between.noted.index((tagged, 0))]) == leaves
+
+
+def standing_still(made):
+    """Look at all workers, and at the driver, twice."""
+    here = Standing(made.driver.quiet, made.driver.sent, made.driver.received)
+    return stands_still(*([here, *(actor.standing() for actor in made.actors)] for _ in range(2)))
+
+
+def test_run_whose_grant_was_lost_stands_still(workers):
+    """When all that was granted is done and nobody grants more, everybody waits and everything sent was received."""
+    made = workers(line(), 3)
+    made.start()
+    made.grant(2)
+    deadline = time.monotonic() + 20
+    while not standing_still(made) and time.monotonic() < deadline:
+        made.driver.poll(0.01)
+    assert standing_still(made)
+    assert made.driver.received > 0
+    made.driver.send(0, DRIVER, 0, GRANT, 0, 0, pack_plain([3, None, 0]))  # on its way: not even with the kernel yet
+    assert not standing_still(made)
+
+
+def test_looks_that_differ_or_lack_something_are_no_standstill():
+    """One at work, a frame under way, one that came between two looks: each is reason to wait on."""
+    still = [Standing(True, 5, 3), Standing(True, 2, 4)]
+    assert stands_still(still, still)
+    assert not stands_still(still, [Standing(False, 5, 3), Standing(True, 2, 4)])
+    assert not stands_still([Standing(False, 5, 3), Standing(True, 2, 4)], still)
+    assert not stands_still(still, [Standing(True, 6, 3), Standing(True, 2, 5)])
+    assert not stands_still([Standing(True, 5, 3), Standing(True, 2, 3)], [Standing(True, 5, 3), Standing(True, 2, 3)])
 
 
 class WrittenAtOnce:

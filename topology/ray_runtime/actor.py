@@ -24,6 +24,7 @@ from topology.messages import Message
 from topology.ray_runtime.frames import Failure, describe_failure
 from topology.ray_runtime.placement import Placement
 from topology.ray_runtime.printed import Printed
+from topology.ray_runtime.standstill import Standing
 from topology.ray_runtime.state_writer import OwnStore, StateWriter
 from topology.ray_runtime.transport import Address, Endpoint
 from topology.ray_runtime.worker_loop import WorkerLoop
@@ -137,6 +138,11 @@ class WorkerActor:
             self._under_way = []
             self._thread = threading.Thread(target=self._loop.run, daemon=True, name=f"worker-{self._worker}")
             self._thread.start()
+
+    def standing(self) -> Standing:
+        """Return what the loop does."""
+        loop = self._loop  # which another thread may take away
+        return loop.standing() if loop is not None else Standing(False, 0, 0)
 
     def fail(self, epochs: list[int]) -> None:
         """Report to the spouts which epochs were under way when the run failed."""

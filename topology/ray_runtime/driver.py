@@ -39,6 +39,7 @@ from topology.ray_runtime.frames import (
 )
 from topology.ray_runtime.placement import place
 from topology.ray_runtime.printed import show
+from topology.ray_runtime.standstill import Standing, stands_still
 from topology.ray_runtime.state_writer import Written
 from topology.ray_runtime.strikes import kill_worker, pause_worker
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
@@ -265,6 +266,7 @@ class RayRuntime:
             if dead := self._fleet.dead():
                 reason = f"no answer for {now - self._heard_at:.0f} s"
                 raise WorkerLostError(self._lost(dead, reason, conductor), dead)
+            self._see_that_it_goes_on(endpoint, conductor)
             self._heard_at = now
         for item in items:
             for epoch in self._take(item, conductor):
@@ -274,6 +276,15 @@ class RayRuntime:
                 if self._checkpoints is not None:
                     self._checkpoints.ack(epoch)
                 self._strike(conductor.acked)
+
+    def _see_that_it_goes_on(self, endpoint: Endpoint, conductor: Conductor) -> None:
+        """Raise where all workers wait, this process too, and nothing is under way."""
+        here = Standing(endpoint.quiet, endpoint.sent, endpoint.received)
+        first = self._fleet.standing()
+        second = self._fleet.standing() if first else []
+        if second and stands_still([here, *first], [here, *second]):
+            text = f"all workers wait and nothing is under way in epoch {conductor.acked}: a message was lost"
+            raise WorkerLostError(text, range(len(second)))
 
     def _strike(self, acked: int) -> None:
         """Let the faults happen that are due when so many epochs are complete."""

@@ -27,6 +27,7 @@ from topology.ray_runtime.cluster import LOOPBACK, node, process, shipped
 from topology.ray_runtime.frames import DRIVER, failure_error
 from topology.ray_runtime.placement import Placement
 from topology.ray_runtime.printed import show
+from topology.ray_runtime.standstill import Standing
 from topology.ray_runtime.state_writer import OwnStore
 from topology.ray_runtime.transport import TOKEN_BYTES, Address, Endpoint
 from topology.wiring import Wiring
@@ -226,6 +227,14 @@ class Fleet:
                     ray.get(ref)
             except ray.exceptions.RayError:
                 found.append(worker)
+        return found
+
+    def standing(self) -> list[Standing]:
+        """Return what all workers do; nothing where not all of them say so."""
+        try:
+            found: list[Standing] = ray.get([a.standing.remote() for a in self._actors], timeout=ANSWER_SECONDS)
+        except ray.exceptions.RayError:
+            return []
         return found
 
     def strike(self, tasks: Iterable[int], blow: Callable[..., None], *args: float) -> None:

@@ -63,11 +63,13 @@ class StateWriter:
         self._jobs: queue.SimpleQueue[Callable[[], Written] | None] = queue.SimpleQueue()
         self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
         self._stopped = False
+        self._handed_in = self._done_with = 0
         self._thread = threading.Thread(target=self._run, daemon=True, name="states")
         self._thread.start()
 
     def write(self, attempt: Attempt, epoch: int, task: int, packed: PackedState, positions: Mapping[str, int]) -> None:
         """Begin to write the state of a task."""
+        self._handed_in += 1
         self._jobs.put(partial(self._write, attempt, epoch, task, packed, positions))
 
     def finished(self) -> list[Written]:
@@ -76,6 +78,11 @@ class StateWriter:
         while not self._written.empty():
             found.append(self._written.get())
         return found
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether all that was handed in is written, and its worker knows."""
+        return self._done_with == self._handed_in and self._written.empty()
 
     def finish(self, seconds: float) -> None:
         """Wait until all is written, but not longer; nothing can be handed in afterwards."""
@@ -90,6 +97,7 @@ class StateWriter:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None and not self._stopped:
             self._written.put(job())
+            self._done_with += 1
             del job  # with it go the bytes of the state
             self._done()
 

@@ -38,6 +38,10 @@ class Endpoint:
 
     One thread calls `poll` and `send`; others may only `wake` it. A new generation gets a new endpoint, so what a
     connection of an old one still holds can reach nobody.
+
+    Attributes:
+        sent: how many frames were handed in.
+        received: how many have come.
     """
 
     def __init__(self, host: str, token: bytes, generation: int, max_frame_bytes: int, me: int) -> None:
@@ -48,6 +52,7 @@ class Endpoint:
         self._out: dict[int, Sender] = {}
         self._in: dict[socket.socket, Receiver] = {}
         self._lost: list[Lost] = []
+        self.sent = self.received = 0
         self._selector = selectors.DefaultSelector()
         self._listener = socket.create_server((host, 0), backlog=512)
         self._listener.setblocking(False)
@@ -83,6 +88,7 @@ class Endpoint:
                 self._serve(key.data, events)
         if called:  # last: who has said who it is, while this process was at work, is no stranger
             self._accept()
+        self.received += len(arrived)
         arrived.extend(self._lost)
         self._lost.clear()
         return arrived
@@ -163,6 +169,7 @@ class Endpoint:
                 f"a message of {size} bytes is larger than topology.limits.frame_bytes = {self.max_frame_bytes}; "
                 "use smaller epochs (topology.epoch.objects, .queries) or raise the limit"
             )
+        self.sent += 1
         sender = self._out[peer]
         if not sender.held:
             sender.since = time.monotonic()
@@ -209,10 +216,15 @@ class Endpoint:
         with suppress(KeyError, ValueError):
             self._selector.unregister(sender.connection)
 
+    @property
+    def quiet(self) -> bool:
+        """Tell whether nothing is left to send."""
+        return not any(sender.waiting for sender in self._out.values())
+
     def flush(self, seconds: float) -> None:
         """Wait until everything queued is with the kernel."""
         deadline = time.monotonic() + seconds
-        while any(sender.waiting for sender in self._out.values()) and time.monotonic() < deadline:
+        while not self.quiet and time.monotonic() < deadline:
             self.poll(0.05)
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ from topology.ray_runtime.frames import (
 )
 from topology.ray_runtime.placement import downstream_first
 from topology.ray_runtime.printed import Printed
+from topology.ray_runtime.standstill import Standing
 from topology.ray_runtime.state_writer import StateWriter
 from topology.ray_runtime.transport import Endpoint, Frame, Lost
 from topology.task import Task
@@ -95,7 +96,7 @@ class WorkerLoop:
         self._working = len(self._served)
         self._current = self._served[0]
         self._newest = -1
-        self._stopped = self._abandoned = False
+        self._stopped = self._abandoned = self._waits = False
 
     def prepare(self, under_way: Sequence[Message], attempt: Attempt | None = None) -> None:
         """Take messages that were under way when the tasks' states were saved, and the checkpoint that these states are for."""
@@ -105,6 +106,11 @@ class WorkerLoop:
         """Ask the loop to end, whatever is still to be sent; called from another thread."""
         self._stopped = self._abandoned = True
         self._endpoint.wake()
+
+    def standing(self) -> Standing:
+        """Return what the loop does; called from another thread."""
+        idle = self._waits and self._endpoint.quiet and (self._writer is None or self._writer.idle)
+        return Standing(idle, self._endpoint.sent, self._endpoint.received)
 
     def run(self) -> None:
         """Work; a failure is sent to the driver, with the name of the task that failed."""
@@ -116,7 +122,9 @@ class WorkerLoop:
                 if not arrived and not self._ready and not self._stopped:
                     if self._awaited:  # the window may be full until the conductor knows of it
                         self._send_reports()
+                    self._waits = True
                     arrived = self._endpoint.poll()
+                    self._waits = False
                 for item in arrived:
                     self._take(item)
                 self._round()
@@ -134,6 +142,8 @@ class WorkerLoop:
                 self._send_printed()
                 self._endpoint.send(DRIVER, task.spec.id, DRIVER, FAILED, 0, task.next, pack_plain(failure))
                 self._endpoint.flush(FLUSH_SECONDS)
+        finally:
+            self._waits = True  # for a new generation
 
     def _begin(self) -> None:
         for task in self._served if self._attempt is not None else ():

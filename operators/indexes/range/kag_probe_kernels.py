@@ -248,7 +248,6 @@ def _settle(
     bent = BENT if haversine else 0.0
     current: Any = np.int64(-1)
     waiting: Any = np.int64(0)
-    now = np.int32(0)
     for z in range(kept):
         i = np.int64(run_object[z])
         first, last = run_first[z], run_last[z]
@@ -260,10 +259,6 @@ def _settle(
             if current >= 0:
                 _mark(current, word_off, words, np.uint8(0), marks)
             current = i
-            now = np.int32(tick + i)
-            stamp[0] = now
-            for j in range(word_off[i], word_off[i + 1]):
-                stamp[words[j]] = now
             _mark(current, word_off, words, np.uint8(1), marks)
         examined[i] += last - first
         target, unsure, run = run_target[z], run_word[z] < 0, np.uint64(z) << _TAG
@@ -298,7 +293,12 @@ def _settle(
                 waiting, found = _sift(
                     waiting, np.int64(doubts), target, bent, unsure, rounds, packed, shape, traits, kw, pending, out, found
                 )  # fmt: skip
-            if waiting == pending.shape[0] or (first == last and (z + 1 == kept or run_object[z + 1] != i)):
+            done = first == last and (z + 1 == kept or run_object[z + 1] != i)
+            if waiting == pending.shape[0] or (done and waiting > 0):
+                now = np.int32(tick + i)
+                stamp[0] = now
+                for j in range(word_off[i], word_off[i + 1]):
+                    stamp[words[j]] = now
                 found = _look_up(
                     waiting, pending, run_word, run_target, exact_x[i], exact_y[i], now, packed, flat, bundles, shape,
                     traits, kw, pool, haversine, stamp, out, found,
