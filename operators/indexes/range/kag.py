@@ -21,7 +21,6 @@ from operators.indexes.range.kag_group_kernels import (
     APART,
     BUNDLES_TOP,
     CELLS_TOP,
-    EXACT_TAGS,
     FINE_BITS,
     FREE_BUNDLE,
     FREE_GROUP,
@@ -29,6 +28,7 @@ from operators.indexes.range.kag_group_kernels import (
     MEMBERS,
     NEED_CELLS,
     NEED_POSTINGS,
+    NO_WORD,
     POSTINGS_TOP,
     RUNS,
     SECOND_WORDS,
@@ -89,13 +89,11 @@ class Kag:
         self._apart: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._where: Slots = np.zeros(0, np.int32)
         self._stamp: Slots = np.zeros(1, np.int32)
-        self._marks: NDArray[np.uint8] = np.zeros(2 * EXACT_TAGS, np.uint8)
-        self._marks[0] = 1  # what every object has
+        self._marks: NDArray[np.uint8] = np.zeros(NO_WORD + 2, np.uint8)
         self._rounds = False
         self._tick = 1
         self._runs = (
-            np.empty(RUNS, np.int64), np.empty(RUNS, np.int64), np.empty(RUNS, np.int32), np.empty(RUNS, np.int32),
-            np.empty(RUNS, np.uint64), np.empty(WAITING, np.uint64), np.zeros(SECOND_WORDS + 1, np.int32),
+            np.empty((RUNS, 4), np.int64), np.empty(WAITING, np.uint64), np.zeros(SECOND_WORDS + 1, np.int32),
         )  # fmt: skip
         self._out: Slots = np.empty(4096, np.int32)
 

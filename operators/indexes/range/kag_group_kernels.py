@@ -69,8 +69,9 @@ HOLE = np.uint32(0xFFFFFFFF)
 SHIFT = np.uint32(16)
 
 #: Words below this have a tag of their own; the others share tags above it and are verified. The last tag is no word's.
-EXACT_TAGS = 32768
-NO_WORD = 65535
+EXACT_TAGS = 0xE000
+NO_WORD = 0xFFFF
+TAG_BITS = NO_WORD ^ EXACT_TAGS
 
 #: Sides of grids: each has twice the cells of the one before.
 SIDES = np.array([1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 362, 512], np.int64)

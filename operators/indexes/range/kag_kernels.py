@@ -45,6 +45,7 @@ from operators.indexes.range.kag_group_kernels import (
     SLOT,
     SLOTS_AT,
     SWEPT,
+    TAG_BITS,
     TOO_MANY,
     VERIFY,
     _across,
@@ -87,7 +88,7 @@ Postings = NDArray[np.uint32]
 
 @lean_kernel
 def _tag_of(word: Int) -> Int:
-    return np.int32(word if word < EXACT_TAGS else min(EXACT_TAGS | (word & (EXACT_TAGS - 1)), NO_WORD - 1))
+    return np.int32(word if word < EXACT_TAGS else min(EXACT_TAGS | (word & TAG_BITS), NO_WORD - 1))
 
 
 @lean_kernel

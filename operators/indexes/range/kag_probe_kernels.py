@@ -26,6 +26,7 @@ from operators.indexes.range.kag_group_kernels import (
     SIDE,
     SIZE,
     SLOTS_AT,
+    TAG_BITS,
     TOGETHER,
 )
 from streams.kernel import lean_kernel
@@ -35,7 +36,6 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Packed = NDArray[np.uint64]
-Targets = NDArray[np.uint64]
 Flat = NDArray[np.uint32]
 Marks = NDArray[np.uint8]
 
@@ -56,7 +56,11 @@ _FIRST_LANE = np.uint64(0x7FFFFFFF)
 _SHIFT = np.uint64(16)
 _TAG, _TAG2 = np.uint64(32), np.uint64(48)
 _PLACE = np.uint64(0xFFFFFFFF)
+#: Where the last mark is kept, behind those of all tags.
+_MARK = NO_WORD + 1
 
+#: Columns of a run: its postings, or where in `cells` they begin and end; object << 32 and word; the object's place.
+FIRST, LAST, WORD, TARGET = range(4)
 #: Rows that the grid of one group has at most.
 MOST_ROWS = 512
 #: How far a circle in degrees may be from an ellipse in its bounding box, in terms of its squared radius.
@@ -151,7 +155,7 @@ def _decide(
 
 @lean_kernel
 def _look_up(
-    count: Int, pending: Packed, run_word: Slots, run_target: Targets, exact_x: float, exact_y: float, now: Int,
+    count: Int, pending: Packed, runs: Ints, exact_x: float, exact_y: float, now: Int,
     packed: Packed, flat: Flat, bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots, haversine: bool,
     stamp: Slots, out: Slots, found: Int,
 ) -> Int:  # fmt: skip
@@ -161,16 +165,15 @@ def _look_up(
     """
     for k in range(count):
         place, z = pending[k] & _PLACE, pending[k] >> _TAG
-        edges, rest, target = packed[place, 0], packed[place, 1], run_target[z]
-        after = target - (edges & _LANES)
-        before = ((edges >> _SHIFT & _LANES) | _TOPS) - (after & _BELOW)
+        edges, rest, target = packed[place, 0], packed[place, 1], np.uint64(runs[z, TARGET])
+        after, before = _offsets(edges, target)
         strictly = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
         slot, many, at = np.int64(rest & _SLOT), np.int64(1), np.int64(0)
         if rest & _SHARED != _NONE and slot != _HOLE:
             many, at = np.int64(bundles[slot, QUERIES]), 4 * np.int64(bundles[slot, SLOTS_AT])
             slot = np.int64(flat[at])
         verdict = _decide(
-            slot, edges, rest, after, strictly, run_word[z], exact_x, exact_y, now, stamp, shape, traits,
+            slot, edges, rest, after, strictly, np.int32(runs[z, WORD]), exact_x, exact_y, now, stamp, shape, traits,
             kw, pool, haversine,
         )  # fmt: skip
         if verdict > 0:
@@ -214,19 +217,41 @@ def _sift(
 
 
 @lean_kernel
-def _mark(i: Int, word_off: Ints, words: Slots, mark: Any, marks: Marks) -> None:
-    """Mark the tags of an object's words as present, or as absent again."""
+def _mark(i: Int, word_off: Ints, words: Slots, marks: Marks) -> Any:
+    """Mark the tags of an object's words; return the mark. Tag 0 is what every object has, `NO_WORD` what none has."""
+    mark = np.uint8(marks[_MARK] + np.uint8(1))
+    if mark == 0:
+        marks[:] = np.uint8(0)
+        mark = np.uint8(1)
+    marks[_MARK] = marks[0] = mark
     for j in range(word_off[i], word_off[i + 1]):
         word = words[j]
-        marks[word if word < EXACT_TAGS else min(EXACT_TAGS | (word & (EXACT_TAGS - 1)), NO_WORD - 1)] = mark
+        marks[word if word < EXACT_TAGS else min(EXACT_TAGS | (word & TAG_BITS), NO_WORD - 1)] = mark
+    return mark
+
+
+@lean_kernel
+def _offsets(edges: Any, target: Any) -> Any:
+    """Return how far a place is behind the low edges of a box, and before the high ones; the top bits say whether it is."""
+    after = target - (edges & _LANES)
+    return after, ((edges >> _SHIFT & _LANES) | _TOPS) - (after & _BELOW)
+
+
+@lean_kernel
+def _judged(rest: Any, after: Any, before: Any, unsure: Any, mark: Any, marks: Marks) -> Any:
+    """Tell of a posting whose box holds a place whether its tags are right, and whether the table must be asked besides."""
+    absent = rest & _ABSENT != _NONE
+    right = ((marks[rest >> _TAG & _LOW16] == mark) != absent) & ((marks[rest >> _TAG2] == mark) != absent)
+    strictly = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
+    return right, (not strictly) | unsure | (rest & _DOUBTFUL != _NONE)
 
 
 @lean_kernel
 def _settle(
-    runs: Int, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
+    count: Int, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats, traits: Any, kw: Slots, pool: Slots,
-    haversine: bool, rounds: bool, stamp: Slots, marks: Marks, run_first: Ints, run_last: Ints, run_object: Slots,
-    run_word: Slots, run_target: Targets, pending: Packed, out: Slots, found: Int, ends: Ints, examined: Ints,
+    haversine: bool, rounds: bool, stamp: Slots, marks: Marks, runs: Ints, pending: Packed, out: Slots,
+    found: Int, ends: Ints, examined: Ints,
     guessing: bool,
 ) -> Int:  # fmt: skip
     """Read the runs and verify their postings; return the new number of matches, or -1 where `out` is full.
@@ -234,82 +259,83 @@ def _settle(
     Candidates that need the table wait, as posting | run << 32, until their object is done, while their rows are on the way.
     """
     kept: Any = np.int64(0)
-    for z in range(runs):
-        if run_last[z] < 0:
-            first, last = run_first[z], run_first[z] - run_last[z]
+    for z in range(count):
+        first, last = runs[z, FIRST], runs[z, LAST]
+        if last < 0:
+            last = first - last
         else:
-            first, last = np.int64(cells[run_first[z]]), np.int64(cells[run_last[z]])
+            first, last = np.int64(cells[first]), np.int64(cells[last])
         # No branch: whether a row has postings here is a coin toss.
         if kept < RUNS_AHEAD:
             prefetch(packed, 2 * first)
-        run_first[kept], run_last[kept] = first, last
-        run_object[kept], run_word[kept], run_target[kept] = run_object[z], run_word[z], run_target[z]
+        runs[kept, FIRST], runs[kept, LAST], runs[kept, WORD], runs[kept, TARGET] = (
+            first, last, runs[z, WORD], runs[z, TARGET]
+        )  # fmt: skip
         kept += np.int64(last > first)
     bent = BENT if haversine else 0.0
     current: Any = np.int64(-1)
     waiting: Any = np.int64(0)
+    mark = np.uint8(0)
     for z in range(kept):
-        i = np.int64(run_object[z])
-        first, last = run_first[z], run_last[z]
+        i = runs[z, WORD] >> 32
+        first, last = runs[z, FIRST], runs[z, LAST]
         if z + RUNS_AHEAD < kept:
-            later = run_first[z + RUNS_AHEAD]
-            for line in range(later, min(run_last[z + RUNS_AHEAD], later + LINES_AHEAD * 4), 4):
+            later = runs[z + RUNS_AHEAD, FIRST]
+            for line in range(later, min(runs[z + RUNS_AHEAD, LAST], later + LINES_AHEAD * 4), 4):
                 prefetch(packed, 2 * line)
         if i != current:
-            if current >= 0:
-                _mark(current, word_off, words, np.uint8(0), marks)
             current = i
-            _mark(current, word_off, words, np.uint8(1), marks)
+            mark = _mark(i, word_off, words, marks)
         examined[i] += last - first
-        target, unsure, run = run_target[z], run_word[z] < 0, np.uint64(z) << _TAG
+        target, unsure, run = np.uint64(runs[z, TARGET]), np.int32(runs[z, WORD]) < 0, np.uint64(z) << _TAG
         while first < last:
             # As many at a time as there is room for those that wait.
             until = min(last, first + pending.shape[0] - waiting)
             if found + waiting + until - first > out.shape[0]:
-                _mark(current, word_off, words, np.uint8(0), marks)
                 return -1
             # Unsigned, because numba counts a negative place from the end, and would ask of each one whether it is.
             hits, doubts = np.uint64(found), np.uint64(waiting)
-            for p in range(np.uint64(first), np.uint64(until)):
-                edges = packed[p, 0]
-                after = target - (edges & _LANES)
-                before = ((edges >> _SHIFT & _LANES) | _TOPS) - (after & _BELOW)
-                inside = after & before & _TOPS == _TOPS
-                # Where matches are rare most candidates are guessed right to be outside. Where they are common a match is a
-                # coin toss, and a wrong guess costs more than the whole test: no branch then.
-                if guessing and not inside:
-                    continue
-                rest = packed[p, 1]
-                absent = rest & _ABSENT != _NONE
-                hit = inside & ((marks[rest >> _TAG & _LOW16] != 0) != absent) & ((marks[rest >> _TAG2] != 0) != absent)
-                strictly = (after - _ONES) & (before - _ONES) & _TOPS == _TOPS
-                doubt = (not strictly) | unsure | (rest & _DOUBTFUL != _NONE)
-                out[hits] = np.int32(rest & _SLOT)
-                hits += np.uint64(hit & (not doubt))
-                pending[doubts] = p | run
-                doubts += np.uint64(hit & doubt)
+            # Where matches are rare most candidates are guessed right to be outside. Where they are common a match is a
+            # coin toss, and a wrong guess costs more than the whole test: no branch then.
+            if guessing:
+                for p in range(np.uint64(first), np.uint64(until)):
+                    after, before = _offsets(packed[p, 0], target)
+                    if after & before & _TOPS != _TOPS:
+                        continue
+                    hit, doubt = _judged(packed[p, 1], after, before, unsure, mark, marks)
+                    out[hits] = np.int32(packed[p, 1] & _SLOT)
+                    hits += np.uint64(hit & (not doubt))
+                    pending[doubts] = p | run
+                    doubts += np.uint64(hit & doubt)
+            else:
+                for p in range(np.uint64(first), np.uint64(until)):
+                    after, before = _offsets(packed[p, 0], target)
+                    hit, doubt = _judged(packed[p, 1], after, before, unsure, mark, marks)
+                    hit &= after & before & _TOPS == _TOPS
+                    out[hits] = np.int32(packed[p, 1] & _SLOT)
+                    hits += np.uint64(hit & (not doubt))
+                    pending[doubts] = p | run
+                    doubts += np.uint64(hit & doubt)
             first, found = until, np.int64(hits)
             if np.int64(doubts) > waiting:
                 waiting, found = _sift(
                     waiting, np.int64(doubts), target, bent, unsure, rounds, packed, shape, traits, kw, pending, out, found
                 )  # fmt: skip
-            done = first == last and (z + 1 == kept or run_object[z + 1] != i)
-            if waiting == pending.shape[0] or (done and waiting > 0):
+            if waiting > 0 and (
+                waiting == pending.shape[0] or (first == last and (z + 1 == kept or runs[z + 1, WORD] >> 32 != i))
+            ):
                 now = np.int32(tick + i)
                 stamp[0] = now
                 for j in range(word_off[i], word_off[i + 1]):
                     stamp[words[j]] = now
                 found = _look_up(
-                    waiting, pending, run_word, run_target, exact_x[i], exact_y[i], now, packed, flat, bundles, shape,
+                    waiting, pending, runs, exact_x[i], exact_y[i], now, packed, flat, bundles, shape,
                     traits, kw, pool, haversine, stamp, out, found,
                 )  # fmt: skip
                 waiting = 0
                 if found < 0:
-                    _mark(current, word_off, words, np.uint8(0), marks)
                     return -1
         ends[i] = found
-    if current >= 0:
-        _mark(current, word_off, words, np.uint8(0), marks)
     return found
 
 
@@ -317,16 +343,16 @@ def _settle(
 def probe(
     start: Int, x: Slots, y: Slots, exact_x: Floats, exact_y: Floats, word_off: Ints, words: Slots, tick: Int,
     directory: Slots, groups: Slots, cells: Slots, packed: Packed, flat: Flat, bundles: Slots, shape: Floats,
-    traits: Any, kw: Slots, pool: Slots, haversine: bool, rounds: bool, stamp: Slots, marks: Marks, run_first: Ints,
-    run_last: Ints, run_object: Slots, run_word: Slots, run_target: Targets, pending: Packed, met: Slots, out: Slots,
+    traits: Any, kw: Slots, pool: Slots, haversine: bool, rounds: bool, stamp: Slots, marks: Marks, runs: Ints,
+    pending: Packed, met: Slots, out: Slots,
     off: Ints, examined: Ints,
 ) -> Int:  # fmt: skip
     """Match objects from `start` on; return how many are done: all, or as many as `out` has room for.
 
-    ``off[i + 1]`` becomes the end of object i's matches in `out`; object i is stamped as ``tick + i``. `marks` has 1 for tag 0
-    and 0 for all others; so it is left. `rounds`: there may be postings of circles. A run is noted as
-    (place, -length) if it is a list, and as two places in `cells` if it is part of a row. `met` says of the last bits of
-    second words for which visit they were met; its last entry counts visits.
+    ``off[i + 1]`` becomes the end of object i's matches in `out`; object i is stamped as ``tick + i``. `marks` says by tag
+    which object had it last, as a number of a byte that goes round. `rounds`: there may be postings of circles. A run is
+    noted as (place, -length) if it is a list, and as two places in `cells` if it is part of a row. `met` says of the last
+    bits of second words for which visit they were met; its last entry counts visits.
     """
     ends = off[1:]
     candidates, guessing = np.int64(0), True
@@ -337,7 +363,7 @@ def probe(
         for j in range(word_off[first], word_off[last]):
             if directory[words[j]] >= 0:
                 prefetch(groups, 8 * np.int64(directory[words[j]]))
-        found, runs = off[first], 0
+        found, noted = off[first], 0
         for i in range(first, last):
             examined[i] = 0
             ends[i] = -1
@@ -376,14 +402,15 @@ def probe(
                         continue
                     shift = (np.int64(groups[g, SIZE]) >> CLASS_BITS) & ((1 << SHIFT_BITS) - 1)
                     origin = np.int64(groups[g, ORIGIN])
-                    here_x = (at_x - ((origin & 0xFFFF) << (15 + shift))) >> shift
-                    here_y = (at_y - ((origin >> 16 & 0xFFFF) << (15 + shift))) >> shift
+                    here_x = (at_x >> shift) - ((origin & 0xFFFF) << 15)
+                    here_y = (at_y >> shift) - ((origin >> 16 & 0xFFFF) << 15)
                     if (here_x | here_y) >> 16 == 0:
-                        target = np.uint64(here_x) | np.uint64(here_y) << _TAG | _TOPS
+                        target = np.int64(np.uint64(here_x) | np.uint64(here_y) << _TAG | _TOPS)
+                        whose = np.int64(i) << 32 | np.int64(np.uint32(led))
                         if side == 1:
-                            run_first[runs], run_last[runs] = base, -np.int64(groups[g, COUNT])
-                            run_object[runs], run_word[runs], run_target[runs] = i, led, target
-                            runs += 1
+                            runs[noted, FIRST], runs[noted, LAST] = base, -np.int64(groups[g, COUNT])
+                            runs[noted, WORD], runs[noted, TARGET] = whose, target
+                            noted += 1
                         else:
                             halves = np.int64(groups[g, HALVES])
                             half_x, half_y = halves & 0xFFFF, halves >> 16 & 0xFFFF
@@ -392,22 +419,22 @@ def probe(
                             last_row = (min(here_y + half_y, 65535) * side) >> 16
                             for row in range((max(here_y - half_y, 0) * side) >> 16, last_row + 1):
                                 prefetch(cells, low + row * (side + 2))
-                                run_first[runs], run_last[runs] = low + row * (side + 2), high + row * (side + 2)
-                                run_object[runs], run_word[runs], run_target[runs] = i, led, target
-                                runs += 1
+                                runs[noted, FIRST], runs[noted, LAST] = low + row * (side + 2), high + row * (side + 2)
+                                runs[noted, WORD], runs[noted, TARGET] = whose, target
+                                noted += 1
                     g = np.int64(groups[g, NEXT])
-                    if runs > RUNS - MOST_ROWS:
+                    if noted > RUNS - MOST_ROWS:
                         found = _settle(
-                            runs, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw,
-                            pool, haversine, rounds, stamp, marks, run_first, run_last, run_object, run_word, run_target,
+                            noted, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw,
+                            pool, haversine, rounds, stamp, marks, runs,
                             pending, out, found, ends, examined, guessing,
                         )  # fmt: skip
-                        runs = 0
+                        noted = 0
                         if found < 0:
                             return first
         found = _settle(
-            runs, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw, pool,
-            haversine, rounds, stamp, marks, run_first, run_last, run_object, run_word, run_target, pending, out, found,
+            noted, exact_x, exact_y, word_off, words, tick, cells, packed, flat, bundles, shape, traits, kw, pool,
+            haversine, rounds, stamp, marks, runs, pending, out, found,
             ends, examined, guessing,
         )  # fmt: skip
         if found < 0:
