@@ -59,6 +59,7 @@ class Setting:
         alpha: of all subscriptions, in place of one drawn for each.
         even: the words of subscriptions are drawn evenly from the vocabulary, in place of those of messages.
         by_time: a window by time; a message comes every millisecond.
+        together: messages of an epoch; without, a part of the window.
         warm: turnovers of the window before it is measured, for one more.
         seconds: what is measured takes no longer; the warm-up no longer than so much a turnover.
     """
@@ -70,6 +71,7 @@ class Setting:
     alpha: float | None = None
     even: bool = False
     by_time: bool = False
+    together: int | None = None
     seed: int = 1
     warm: float = 1.0
     seconds: float = 20.0
@@ -77,7 +79,7 @@ class Setting:
     @property
     def epoch(self) -> int:
         """Messages of an epoch."""
-        return max(min(EPOCH, self.window // EPOCHS), 1)
+        return self.together or max(min(EPOCH, self.window // EPOCHS), 1)
 
     @property
     def workload(self) -> "Setting":

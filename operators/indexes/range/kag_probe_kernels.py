@@ -287,7 +287,8 @@ def _settle(
             current = i
             mark = _mark(i, word_off, words, marks)
         examined[i] += last - first
-        target, unsure, run = np.uint64(runs[z, TARGET]), np.int32(runs[z, WORD]) < 0, np.uint64(z) << _TAG
+        target, run = np.uint64(runs[z, TARGET]), np.uint64(z) << _TAG
+        unsure: Any = np.int32(runs[z, WORD]) < 0
         while first < last:
             # As many at a time as there is room for those that wait.
             until = min(last, first + pending.shape[0] - waiting)
