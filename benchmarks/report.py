@@ -60,7 +60,7 @@ class Report:
         """Return the object that ``--json`` prints."""
         goals = []
         for goal in self.goals:
-            value = self.figures[goal.figure]
+            value = float(self.figures[goal.figure])  # figures may be numpy's, which JSON does not know
             bound = {"at_least": goal.at_least} if goal.at_least is not None else {"at_most": goal.at_most}
             goals.append({"figure": goal.figure, "value": value, **bound, "met": goal.met(value)})
         return {
@@ -68,7 +68,7 @@ class Report:
             "data": self.data,
             "seed": self.seed,
             "machine": machine(),
-            "figures": dict(self.figures),
+            "figures": {name: float(value) for name, value in self.figures.items()},
             "goals": goals,
         }
 

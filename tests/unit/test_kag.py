@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -13,6 +14,7 @@ from range_model import PlainObject, PlainQuery, object_batch, pairs_of, query_b
 
 from operators.indexes import make_range_index
 from operators.indexes.core.quanta import places_in_quanta
+from operators.indexes.range.kag import MOST_MET
 from operators.indexes.range.kag_group_kernels import (
     APART,
     CELLS_TOP,
@@ -21,6 +23,7 @@ from operators.indexes.range.kag_group_kernels import (
     POSTINGS_TOP,
     SECOND_WORDS,
     SIDE,
+    TAG_BITS,
     UNUSED,
     _class_of,
     _holes,
@@ -296,12 +299,65 @@ def test_words_beyond_the_exact_tags_are_verified():
     index = make_range_index("kag", SPACE)
     words = range(10, 80_010)
     index.insert(query_batch([PlainQuery(n, REGION_RECT, (0.0, 0.0, 1.0, 1.0), frozenset([n])) for n in words]))
-    pairs = [(2_000_000 + n, frozenset([n, 80_009])) for n in (79_000, 79_000 - 32_768, 50)]
+    pairs = [(2_000_000 + n, frozenset([n, 80_009])) for n in (79_000, 79_000 - (TAG_BITS + 1), 50)]
     index.insert(query_batch([PlainQuery(number, REGION_RECT, (0.4, 0.4, 0.6, 0.6), kw) for number, kw in pairs]))
     objects = [PlainObject(0.5, 0.5, kw) for _, kw in pairs] + [PlainObject(0.5, 0.5, frozenset([80_009]))]
     found = pairs_of(index.match(object_batch(objects)))
     assert [pair for pair in found if pair[1] >= 2_000_000] == [(i, number) for i, (number, _) in enumerate(pairs)]
     assert len(found) == 7 + 3
+
+
+def test_query_that_many_words_find_hangs_on_its_place():
+    """It has one posting where its region is small, is found by each of its words and no other, and leaves nothing behind."""
+    random = Random(7)
+    index, plain = make_range_index("kag", SPACE), make_range_index("brute", SPACE)
+    many = [
+        replace(q, match_any=True, keywords=frozenset(random.sample(range(300), 40)))
+        for q in squares(range(200), 3, 0.3)
+    ]
+    few = [
+        replace(q, match_any=True, keywords=frozenset(random.sample(range(300), 3)))
+        for q in squares(range(200, 300), 4, 0.3)
+    ]
+    one = [replace(q, number=300 + n) for n, q in enumerate(many[:20])]  # as others, and without a word of its own
+    for made in (index, plain):
+        made.insert(query_batch(many[:100] + few))
+        made.insert(query_batch(many[100:] + one))
+    structure = index._structure
+    assert 200 <= sum(count for count, _ in groups_of(index)) < 200 + 20 + 3 * 100 + 1
+    objects = [
+        PlainObject(random.random(), random.random(), frozenset(random.sample(range(330), random.randint(0, 6))))
+        for _ in range(300)
+    ]
+    gone = np.array([*range(0, 200, 2), 250, 305])
+    for _ in range(2):
+        found = pairs_of(index.match(object_batch(objects)))
+        assert found == pairs_of(plain.match(object_batch(objects)))
+        assert len(found) > 300
+        for made in (index, plain):
+            made.remove(gone)
+        gone = index.numbers()
+    assert not groups_of(index)
+    assert structure._met < 1e-6
+    assert not structure._by_place.any()
+
+
+def test_queries_of_many_words_hang_on_their_words_where_too_many_would_be_met():
+    """Large regions are held against the words of every object only up to a number of them."""
+    wide = [
+        PlainQuery(n, REGION_RECT, (0.0, 0.0, 1.0, 1.0), frozenset(range(20 * n, 20 * n + 20)), True)
+        for n in range(100)
+    ]
+    index = make_range_index("kag", SPACE)
+    index.insert(query_batch(wide))
+    assert index._structure._met <= MOST_MET
+    assert index._structure._by_place.sum() == MOST_MET
+    assert pairs_of(index.match(object_batch([PlainObject(0.5, 0.5, frozenset([5, 1999]))]))) == [(0, 0), (0, 99)]
+    assert index.cost().candidates <= MOST_MET + 2
+    index.remove(np.arange(0, 100, 3))
+    index.insert(query_batch([replace(q, number=1000 + q.number) for q in wide[:50]]))
+    assert pairs_of(index.match(object_batch([PlainObject(0.5, 0.5, frozenset([5, 1999]))]))) == [(0, 1000)]
+    assert index._structure._by_place.sum() == MOST_MET
 
 
 SMALL_BUFFER = """

@@ -18,7 +18,7 @@ from topology.cli.logs import configure_logs
 __all__ = ["bench", "missed"]
 
 #: Columns of a table that goes into a pipe or a file.
-PIPE_WIDTH = 200
+PIPE_WIDTH = 1_000
 
 
 def bench(

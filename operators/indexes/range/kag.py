@@ -5,7 +5,8 @@ and of its class of sizes; so nothing is replicated and nothing is hashed. The g
 postings come and coarser as they go: frequent keywords get small cells, rare ones a short list. It covers the place where
 its queries are, so that neither the size of the space nor what lies elsewhere matters. A posting is a filter of
 16 bytes (the box in quanta, two further keywords); the exact region is looked at only where the filter leaves a doubt.
-Where regions are so large that space tells little apart, the second keyword does. Equal queries share one posting.
+Where regions are so large that space tells little apart, the second keyword does. Equal queries share one posting. A query
+that any of its keywords finds has a posting under each of them; of many keywords, where its region is small, one by its place.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.quanta import boxes_in_quanta, places_in_quanta
-from operators.indexes.core.query_table import KIND, QueryTable
+from operators.indexes.core.query_table import ANY, KIND, QueryTable
 from operators.indexes.core.structure import Bounds, Found, Probe
 from operators.indexes.range import kag_kernels
 from operators.indexes.range.kag_group_kernels import (
@@ -50,6 +51,9 @@ _BLOCK_CLASSES = 128
 #: Circles smaller than this, in terms of the largest coordinate, are not judged by their boxes: float64 rounds these by 2^-53
 #: of it, which is to be far less than one of the 2^16 quanta that a frame, and so a circle, has at most.
 FINEST = 2.0**-24
+#: A query that more keywords find than this hangs on its place alone, as long as an object anywhere in the space is expected
+#: to meet no more of such queries than that: it is held against the keywords of each.
+MANY_WORDS, MOST_MET = 8, 32.0
 
 
 class Kag:
@@ -88,6 +92,8 @@ class Kag:
         self._members: Slots = np.zeros((0, 2), np.int32)
         self._apart: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._where: Slots = np.zeros(0, np.int32)
+        self._by_place: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._met = 0.0
         self._stamp: Slots = np.zeros(1, np.int32)
         self._marks: NDArray[np.uint8] = np.zeros(NO_WORD + 2, np.uint8)
         self._rounds = False
@@ -110,6 +116,7 @@ class Kag:
         self._grow_words()
         self._grow_rows()
         table = self._table
+        self._choose(slots, bounds)
         slots, words, bounds = self._postings_of(slots, bounds)
         box = boxes_in_quanta(bounds, table.space, FINE_BITS)
         tags, flags = np.empty(len(slots), np.uint32), np.empty(len(slots), np.uint32)
@@ -127,8 +134,8 @@ class Kag:
 
     def discard(self, slots: Slots, bounds: Bounds) -> Slots:
         """Take queries out."""
-        own, words, bounds = self._postings_of(slots, bounds)
-        box = boxes_in_quanta(bounds, self._table.space, FINE_BITS)
+        own, words, boxes = self._postings_of(slots, bounds)
+        box = boxes_in_quanta(boxes, self._table.space, FINE_BITS)
         out = np.zeros(len(own), np.bool_)
         done = 0
         while done < len(own):
@@ -138,6 +145,7 @@ class Kag:
                 self._table.kw, *self._tuning,
             )  # fmt: skip
             self._make_room(done < len(own))
+        self._forget(slots, bounds)
         return slots
 
     def _round(self, slots: Slots, bounds: Bounds) -> NDArray[np.bool_]:
@@ -189,10 +197,48 @@ class Kag:
         slots[undecided] = ~slots[undecided]
         return Found(off, slots, examined, undecided)
 
+    def _choose(self, slots: Slots, bounds: Bounds) -> None:
+        """Decide which queries hang on their place alone."""
+        table = self._table
+        either = np.flatnonzero((table.traits[slots] & ANY != 0) & (table.kw[slots, 2] < -1))  # of four words and more
+        if not len(either):
+            return
+        many = either[np.diff(table.words_of(slots[either])[0]) > MANY_WORDS]
+        met = self._met + np.cumsum(self._shares(bounds[many]))
+        chosen = many[met <= MOST_MET]
+        if len(chosen):
+            self._by_place[slots[chosen]] = True
+            self._met = float(met[len(chosen) - 1])
+
+    def _forget(self, slots: Slots, bounds: Bounds) -> None:
+        """Note that queries have gone."""
+        if self._met > 0.0 and (gone := self._by_place[slots]).any():
+            self._by_place[slots[gone]] = False
+            left = self._met - float(self._shares(bounds[gone]).sum())
+            self._met = left if left > 0.0 else 0.0
+
+    def _shares(self, bounds: Bounds) -> NDArray[np.float64]:
+        """Return which part of the space boxes are, at least a little."""
+        space = self._table.space
+        area = max((space.max_x - space.min_x) * (space.max_y - space.min_y), np.finfo(np.float64).tiny)
+        sides = np.maximum(bounds[:, 2:] - bounds[:, :2], 0.0)
+        return np.clip(sides[:, 0] * sides[:, 1] / area, 1e-9, 1.0)
+
     def _postings_of(self, slots: Slots, bounds: Bounds) -> tuple[Slots, Slots, Bounds]:
-        """Return slot, word and bounds of each posting: one for a query, or one for each word where any will do."""
+        """Return slot, word and bounds of each posting: one for a query, or one for each word where any will do.
+
+        What hangs on its place alone has word 0, as if it had no keyword.
+        """
         places, words = self._table.postings(slots)
-        return (slots, words, bounds) if len(places) == len(slots) else (slots[places], words, bounds[places])
+        if len(places) == len(slots):
+            return slots, words, bounds
+        alone = self._by_place[slots]
+        if alone.any():
+            kept = ~alone[places]
+            by_place = np.flatnonzero(alone)
+            places = np.concatenate([places[kept], by_place])
+            words = np.concatenate([words[kept], np.zeros(len(by_place), np.int32)])
+        return slots[places], words, bounds[places]
 
     def _grow_words(self) -> None:
         top = self._table.words.top
@@ -206,9 +252,10 @@ class Kag:
         rows = len(self._table.traits)
         if rows > len(self._apart):
             members, apart, where = np.zeros((rows, 2), np.int32), np.zeros(rows, np.uint8), np.zeros(rows, np.int32)
-            held = len(self._apart)
+            by_place, held = np.zeros(rows, np.bool_), len(self._apart)
             members[:held], apart[:held], where[:held] = self._members, self._apart, self._where
-            self._members, self._apart, self._where = members, apart, where
+            by_place[:held] = self._by_place
+            self._members, self._apart, self._where, self._by_place = members, apart, where, by_place
 
     def _make_room(self, needed: bool) -> None:
         """Let the arenas grow threefold or by what the kernel has asked for; what is not yet touched costs nothing."""

@@ -99,7 +99,8 @@ def tag(
     """Write the two tags of each posting and its flags.
 
     Where all words are asked for, the tags are the second and the third; tag 0 is present in every object. Where any will do,
-    an object counts under the first of its words, so that those before it must be absent; the last tag always is.
+    an object counts under the first of its words, so that those before it must be absent; the last tag always is. A query of
+    any words that is filed by its place alone has word 0: no tag says more than the table.
     """
     for i in range(slots.shape[0]):
         slot = slots[i]
@@ -111,6 +112,8 @@ def tag(
             second, third = kw[slot, 1], pool[-1 - kw[slot, 2]] if more else kw[slot, 2]
             doubt = doubt or more or second >= EXACT_TAGS or third >= EXACT_TAGS
             first_tag, second_tag = _tag_of(max(second, 0)), _tag_of(max(third, 0))
+        elif words[i] == 0:
+            doubt, first_tag, second_tag = True, np.int32(0), np.int32(0)
         else:
             flag |= ABSENT
             first_tag, second_tag = np.int32(NO_WORD), np.int32(NO_WORD)

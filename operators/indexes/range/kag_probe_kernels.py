@@ -85,7 +85,10 @@ def _fits(
     slot: Int, word: Int, x: float, y: float, tick: Int, stamp: Slots, shape: Floats, traits: Any, kw: Slots,
     pool: Slots, haversine: bool,
 ) -> Any:  # fmt: skip
-    """Verify a candidate exactly; one that any keyword finds counts under the first of its words that is present."""
+    """Verify a candidate exactly; one that any keyword finds counts under the first of its words that is present.
+
+    Word 0: it is filed by its place alone.
+    """
     kind = traits[slot] & 3
     if kind & 1:  # a rectangle, or the box around a polygon
         if not (x >= shape[slot, 0] and x <= shape[slot, 2] and y >= shape[slot, 1] and y <= shape[slot, 3]):
@@ -103,7 +106,7 @@ def _fits(
             break
         present = stamp[own] == tick
         if either and present:
-            return own == word
+            return word == 0 or own == word
         if not either and not present:
             return False
     return not either
