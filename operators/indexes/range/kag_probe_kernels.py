@@ -114,21 +114,29 @@ def _fits(
 
 @lean_kernel
 def _in_ellipse(edges: Any, after: Any, bent: float) -> Any:
-    """Tell from quanta whether a place is surely inside of a circle that its box encloses, and whether it is surely outside.
+    """Tell from quanta whether a place is surely inside of a circle that its box encloses.
 
     All are rounded down: in units of half a quantum the place is off the centre by |across| +- 2, and the radius is the box's
     extent +- 1; the rest is for float64. No branch: one place in five in the box of a circle is in its corners, which nobody
     guesses right.
     """
     wide, high = np.float64(edges >> _SHIFT & _LOW16), np.float64(edges >> _TAG2)
-    across = abs(2.0 * np.float64(after & _FIRST_LANE) - wide)
-    along = abs(2.0 * np.float64(after >> _TAG & _FIRST_LANE) - high)
-    less_wide, less_high, more_wide, more_high = wide - NARROWER, high - NARROWER, wide + NARROWER, high + NARROWER
-    x, y, most = (across + OFF) * less_high, (along + OFF) * less_wide, less_wide * less_high
-    large = (wide >= ROUND_FROM) & (high >= ROUND_FROM)
-    within = large & (x * x + y * y < most * most * (1.0 - bent))
-    x, y, most = max(across - OFF, 0.0) * more_high, max(along - OFF, 0.0) * more_wide, more_wide * more_high
-    return within, large & (x * x + y * y > most * most * (1.0 + bent))
+    across = abs(2.0 * np.float64(after & _FIRST_LANE) - wide) + OFF
+    along = abs(2.0 * np.float64(after >> _TAG & _FIRST_LANE) - high) + OFF
+    less_wide, less_high = wide - NARROWER, high - NARROWER
+    x, y, most = across * less_high, along * less_wide, less_wide * less_high
+    return (wide >= ROUND_FROM) & (high >= ROUND_FROM) & (x * x + y * y < most * most * (1.0 - bent))
+
+
+@lean_kernel
+def _off_ellipse(edges: Any, after: Any, bent: float) -> Any:
+    """Tell from quanta whether a place is surely outside of a circle that its box encloses."""
+    wide, high = np.float64(edges >> _SHIFT & _LOW16), np.float64(edges >> _TAG2)
+    across = max(abs(2.0 * np.float64(after & _FIRST_LANE) - wide) - OFF, 0.0)
+    along = max(abs(2.0 * np.float64(after >> _TAG & _FIRST_LANE) - high) - OFF, 0.0)
+    more_wide, more_high = wide + NARROWER, high + NARROWER
+    x, y, most = across * more_high, along * more_wide, more_wide * more_high
+    return (wide >= ROUND_FROM) & (high >= ROUND_FROM) & (x * x + y * y > most * most * (1.0 + bent))
 
 
 @lean_kernel
@@ -144,8 +152,9 @@ def _decide(
         return 0
     known = strictly
     if rest & _ROUND != _NONE:
-        known, outside = _in_ellipse(edges, after, BENT if haversine else 0.0)
-        if outside:
+        bent = BENT if haversine else 0.0
+        known = _in_ellipse(edges, after, bent)
+        if not known and _off_ellipse(edges, after, bent):
             return 0
     if (not known or word < 0 or rest & _VERIFY != _NONE) and not _fits(
         slot, word, x, y, tick, stamp, shape, traits, kw, pool, haversine
@@ -199,18 +208,22 @@ def _sift(
 
     Return how many wait now, and the new number of matches.
     """
-    kept, hits = np.uint64(waiting), np.uint64(found)
+    left, hits = np.uint64(waiting), np.uint64(found)
     if rounds:
-        kept = np.uint64(waited)
+        left = np.uint64(waited)
         for k in range(np.uint64(waited), np.uint64(waiting)):
             edges, rest = packed[pending[k] & _PLACE, 0], packed[pending[k] & _PLACE, 1]
-            within, outside = _in_ellipse(edges, target - (edges & _LANES), bent)
-            is_round = rest & _ROUND != _NONE
-            sure = within & is_round & (not unsure) & (rest & _SPECIAL == _NONE)
+            within = _in_ellipse(edges, target - (edges & _LANES), bent)
+            sure = within & (not unsure) & (rest & _DOUBTFUL == _ROUND)
             out[hits] = np.int32(rest & _SLOT)
             hits += np.uint64(sure)
-            pending[kept] = pending[k]
-            kept += np.uint64(not (sure | (outside & is_round)))
+            pending[left] = pending[k]
+            left += np.uint64(not sure)
+    kept = np.uint64(waited)
+    for k in range(np.uint64(waited), left):
+        edges, rest = packed[pending[k] & _PLACE, 0], packed[pending[k] & _PLACE, 1]
+        pending[kept] = pending[k]
+        kept += np.uint64((rest & _ROUND == _NONE) | (not _off_ellipse(edges, target - (edges & _LANES), bent)))
     for k in range(np.uint64(waited), kept):
         slot = np.int64(packed[pending[k] & _PLACE, 1] & _SLOT)
         prefetch(shape, shape.shape[1] * slot)
