@@ -27,6 +27,7 @@ __all__ = [
     "FIELDS",
     "FINEST",
     "KNOWN",
+    "MOST_CELLS",
     "STATE_SIZE",
     "WORD",
     "build",
@@ -49,8 +50,9 @@ STATE_SIZE = 7
 
 #: The level of the finest grid; places are cut into 2^FINEST steps to a side.
 FINEST = 12
-#: Postings of a cell, before levels are rounded up.
-A_CELL = 4
+#: Postings of a cell, before levels are rounded up; a level more has four times as many cells, so there are no more than
+#: `MOST_CELLS` for each posting.
+A_CELL, MOST_CELLS = 2, 2
 #: To look a word up, and to write its grid, takes about as long as so many postings; and half of one for each part.
 A_WORD = 4
 
@@ -68,7 +70,7 @@ def fine(value: Any, low: Any, steps: Any) -> Any:
 
 @lean_kernel
 def level_of(postings: Any) -> Any:
-    """Return the level of the grid for so many postings: it never has more cells than postings."""
+    """Return the level of the grid for so many postings."""
     level = 0
     while (A_CELL << (2 * level)) < postings and level < FINEST - 1:
         level += 1

@@ -125,7 +125,7 @@ def _steps(low: float, high: float) -> float:
 def built_segment(chunk: Chunk, corner: Floats, frame: Floats, scratch: WordScratch, words: int) -> Segment:
     """Make a segment of one chunk."""
     postings = len(chunk.words)
-    records, starts = np.empty((postings, 4), np.int32), np.empty(postings + 2, np.int32)
+    records, starts = np.empty((postings, 4), np.int32), np.empty(segment_kernels.MOST_CELLS * postings + 2, np.int32)
     directory, entries = np.zeros(2 * ((words + 63) // 64), np.int64), np.empty(min(words, postings), np.int64)
     cells, known = segment_kernels.build(
         chunk.x, chunk.y, chunk.off, chunk.words, corner, frame, scratch.counted[:words], scratch.place, records,
@@ -139,7 +139,7 @@ def merged_segment(parts: Sequence[Segment], frame: Floats, words: int) -> Gener
     """Merge segments in steps: yield how many postings each has merged, and return the segment."""
     postings = sum(len(part.records) for part in parts)
     # What is never written is address space, not memory: no need to count cells and words first.
-    records, starts = np.empty((postings, 4), np.int32), np.empty(postings + 2, np.int32)
+    records, starts = np.empty((postings, 4), np.int32), np.empty(segment_kernels.MOST_CELLS * postings + 2, np.int32)
     directory, entries = np.zeros(2 * ((words + 63) // 64), np.int64), np.empty(min(words, postings), np.int64)
     table, state = np.array([part.row() for part in parts]), np.zeros(segment_kernels.STATE_SIZE, np.int64)
     starts[0] = 0
