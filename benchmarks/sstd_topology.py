@@ -61,9 +61,17 @@ def plan_of_start(index: GlobalIndex, stream: SstdStream, workers: int) -> Plan:
 
 
 def sstd_topology(
-    index: GlobalIndex, stream: SstdStream, plan: Plan, folder: Path, policy: Mapping[str, Any] | None = None
+    index: GlobalIndex,
+    stream: SstdStream,
+    plan: Plan,
+    folder: Path,
+    policy: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Topology:
-    """Declare SSTD over a stream, with this plan; without `policy`, which is a table of the balancer, nothing moves."""
+    """Declare SSTD over a stream, with this plan; without `policy`, which is a table of the balancer, nothing moves.
+
+    `more` are settings of the topology.
+    """
     path = folder / "plan"
     save(plan, path)
     tables: dict[str, Any] = {
@@ -73,6 +81,7 @@ def sstd_topology(
             "space": list(SPACE.as_tuple()),
             "metric": PLANE,
             "epoch": {"feedback": 2},
+            **more,
         },
         "bolt": {"evaluator": {"parallelism": plan.workers, "keep_ms": 0 if stream.asked else WINDOW * TICK}},
     }
