@@ -12,6 +12,9 @@ __all__ = ["MAX_SHOWN", "explain"]
 MAX_SHOWN = 5
 _MAX_TEXT = 120
 
+#: Types whose lists are written whenever they have changed, so that more lines come than final lists are expected.
+_LISTS = ("knn", "topk")
+
 
 def explain(comparison: Comparison) -> str:
     """Return a table of all results by type and, where there are differences, the first of each type and kind."""
@@ -22,6 +25,11 @@ def explain(comparison: Comparison) -> str:
         counts = [f"{n:,} {kind}" for kind in KINDS if (n := comparison.differing.get((type_, kind), 0))]
         expected, found = comparison.expected.get(type_, 0), comparison.found.get(type_, 0)
         lines.append(f"  {type_:<{width}} {expected:>12,} {found:>12,}  {', '.join(counts) or 'none'}")
+    if lists := [type_ for type_ in types if type_ in _LISTS]:
+        names = ", ".join(lists)
+        lines.append(
+            f"  ({names}: a final list a query is expected, and each line that came is compared as of its time)"
+        )
     for (type_, kind), total in sorted(comparison.differing.items()):
         same = [d for d in comparison.differences if d.type == type_ and d.kind == kind]
         lines.append(f"{type_}, {kind}: {total:,}")
