@@ -107,12 +107,13 @@ class NamedHits:
             )
             yield out[:used].data
 
-    def parts(self, rows: int) -> Iterator[tuple[Any, Ints, Codes]]:
-        """Yield identifiers of queries as Arrow strings, times and rows of objects in `hits`, of so many matches at a time."""
-        owner = np.repeat(np.arange(len(self.hits), dtype=np.int32), np.diff(self.hits.off))
+    def parts(self, codes: Codes, rows: int) -> Iterator[tuple[Any, Ints, Codes]]:
+        """Yield identifiers of queries as Arrow strings, times and objects' codes, of so many matches at a time."""
+        each = np.diff(self.hits.off)
+        ts, code = np.repeat(self.hits.ts, each), np.repeat(codes, each)
         for start in range(0, len(self), rows):
-            part = owner[start : start + rows]
-            yield self._queries(self.place[start : start + rows]), self.hits.ts.take(part), part
+            part = slice(start, start + rows)
+            yield self._queries(self.place[part]), ts[part], code[part]
 
     def _queries(self, place: Ints) -> Any:
         split, place = len(self.tables[0].ids), np.ascontiguousarray(place)

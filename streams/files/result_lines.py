@@ -181,13 +181,13 @@ def result_tables(batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch | Na
         code, objects = batch.hits.ids.codes()
         codes, names = code.astype(np.int32), plain_ids(objects)
         kind = pa.array([QUERY_TYPES[TYPE_RANGE]])
-        for query, ts, owner in batch.parts(_ROWS_AT_A_TIME):
+        for query, ts, one in batch.parts(codes, _ROWS_AT_A_TIME):
             yield _table(
                 {
                     "query": query,
                     "ts": pa.array(ts),
                     "type": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(ts), np.int32)), kind),
-                    "object": pa.DictionaryArray.from_arrays(pa.array(codes.take(owner)), names),
+                    "object": pa.DictionaryArray.from_arrays(pa.array(one), names),
                 }
             )
         return

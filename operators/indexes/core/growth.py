@@ -3,9 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["grown"]
+__all__ = ["grown", "lined"]
+
+#: Bytes of a cache line.
+LINE = 64
 
 
 def grown(array: NDArray[Any], room: int) -> NDArray[Any]:
@@ -13,3 +16,15 @@ def grown(array: NDArray[Any], room: int) -> NDArray[Any]:
     larger = np.empty((room, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
+
+
+def lined(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array, not filled, whose first row starts a cache line.
+
+    Rows of 16 or 32 bytes are then never in two lines: a kernel asks for one ahead of time, and would wait for the other.
+    """
+    kind = np.dtype(dtype)
+    size = int(np.prod(shape)) * kind.itemsize
+    memory = np.empty(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(kind).reshape(shape)

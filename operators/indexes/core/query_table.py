@@ -9,6 +9,7 @@ What most queries do not say (type, k, window, ...) takes memory only where some
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.indexes.core.growth import lined
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.rare_columns import RareColumns
 from operators.indexes.core.residuals import Residuals
@@ -327,7 +328,7 @@ class QueryTable:
         return shape
 
     def _grow(self, room: int) -> None:
-        shape = np.empty((room, self.shape.shape[1]))
+        shape = lined((room, self.shape.shape[1]), np.float64)
         traits, kw = np.empty(room, np.uint8), np.empty((room, 3), np.int32)
         held = len(self.traits)
         shape[:held], traits[:held], kw[:held] = self.shape, self.traits, self.kw

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.indexes.core.growth import lined
 from operators.indexes.core.quanta import boxes_in_quanta, places_in_quanta
 from operators.indexes.core.query_table import ANY, KIND, QueryTable
 from operators.indexes.core.structure import Bounds, Found, Probe
@@ -81,9 +82,9 @@ class Kag:
         self._table = table
         self._tuning = (float(cells_per_posting), float(most_cells_per_posting), int(list_length))
         self._directory: Slots = np.full(1, -1, np.int32)
-        self._groups: Slots = np.empty((64, 8), np.int32)
+        self._groups: Slots = lined((64, 8), np.int32)
         self._cells: Slots = np.empty(256, np.int32)
-        self._postings: Postings = np.empty((256, 4), np.uint32)
+        self._postings: Postings = lined((256, 4), np.uint32)
         self._free: Slots = np.full(_BLOCK_CLASSES, -1, np.int32)
         self._free_cells: Slots = np.full(len(SIDES), -1, np.int32)
         self._state: Ints = np.zeros(STATE_SIZE, np.int64)
@@ -93,7 +94,7 @@ class Kag:
         self._apart: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._where: Slots = np.zeros(0, np.int32)
         self._by_place: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        self._met = 0.0
+        self._placed, self._met = 0, 0.0
         self._stamp: Slots = np.zeros(1, np.int32)
         self._marks: NDArray[np.uint8] = np.zeros(NO_WORD + 2, np.uint8)
         self._rounds = False
@@ -116,12 +117,16 @@ class Kag:
         self._grow_words()
         self._grow_rows()
         table = self._table
-        self._choose(slots, bounds)
+        said = kag_kernels.said(slots, table.traits)
+        if said & ANY:
+            self._choose(slots, bounds)
         slots, words, bounds = self._postings_of(slots, bounds)
         box = boxes_in_quanta(bounds, table.space, FINE_BITS)
         tags, flags = np.empty(len(slots), np.uint32), np.empty(len(slots), np.uint32)
-        round_ones = self._round(slots, bounds)
-        self._rounds = self._rounds or bool(np.count_nonzero(round_ones))
+        round_ones = np.zeros(len(slots), np.bool_)
+        if said & REGION_CIRCLE:
+            round_ones = self._round(slots, bounds)
+            self._rounds = self._rounds or bool(np.count_nonzero(round_ones))
         kag_kernels.tag(slots, words, round_ones, table.kw, table.pool, table.traits, tags, flags)
         done = 0
         while done < len(slots):
@@ -155,8 +160,6 @@ class Kag:
         """
         table, space = self._table, self._table.space
         circles: NDArray[np.bool_] = table.traits[slots] & KIND == REGION_CIRCLE
-        if not np.count_nonzero(circles):
-            return circles
         far = max(abs(bound) for bound in space.as_tuple())
         whole: NDArray[np.bool_] = (bounds[:, 2:] - bounds[:, :2]).min(axis=1) > FINEST * far
         whole &= (bounds[:, 0] > space.min_x) & (bounds[:, 1] > space.min_y)
@@ -208,14 +211,16 @@ class Kag:
         chosen = many[met <= MOST_MET]
         if len(chosen):
             self._by_place[slots[chosen]] = True
+            self._placed += len(chosen)
             self._met = float(met[len(chosen) - 1])
 
     def _forget(self, slots: Slots, bounds: Bounds) -> None:
         """Note that queries have gone."""
-        if self._met > 0.0 and (gone := self._by_place[slots]).any():
+        if self._placed and (gone := self._by_place[slots]).any():
             self._by_place[slots[gone]] = False
+            self._placed -= int(np.count_nonzero(gone))
             left = self._met - float(self._shares(bounds[gone]).sum())
-            self._met = left if left > 0.0 else 0.0
+            self._met = max(left, 0.0) if self._placed else 0.0  # what rounding has left goes with the last
 
     def _shares(self, bounds: Bounds) -> NDArray[np.float64]:
         """Return which part of the space boxes are, at least a little."""
@@ -251,11 +256,8 @@ class Kag:
         """Have a row for each slot; rows that nobody writes to are address space, not memory."""
         rows = len(self._table.traits)
         if rows > len(self._apart):
-            members, apart, where = np.zeros((rows, 2), np.int32), np.zeros(rows, np.uint8), np.zeros(rows, np.int32)
-            by_place, held = np.zeros(rows, np.bool_), len(self._apart)
-            members[:held], apart[:held], where[:held] = self._members, self._apart, self._where
-            by_place[:held] = self._by_place
-            self._members, self._apart, self._where, self._by_place = members, apart, where, by_place
+            self._members, self._apart = _longer(self._members, rows), _longer(self._apart, rows)
+            self._where, self._by_place = _longer(self._where, rows), _longer(self._by_place, rows)
 
     def _make_room(self, needed: bool) -> None:
         """Let the arenas grow threefold or by what the kernel has asked for; what is not yet touched costs nothing."""
@@ -268,9 +270,17 @@ class Kag:
         self._bundles = _roomier(self._bundles, int(state[BUNDLES_TOP]), 1)
 
 
+def _longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Return an array with more rows, of zeros; one that is all zeros is not copied, which would make memory of it."""
+    larger = np.zeros((rows, *array.shape[1:]), array.dtype)
+    if array.any():
+        larger[: len(array)] = array
+    return larger
+
+
 def _roomier(array: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
     if used + needed <= len(array):
         return array
-    larger = np.empty((used + needed + 2 * used, *array.shape[1:]), array.dtype)
+    larger = lined((used + needed + 2 * used, *array.shape[1:]), array.dtype)
     larger[:used] = array[:used]
     return larger

@@ -227,10 +227,13 @@ def _edges(g: Int, groups: Slots, low_x: Int, low_y: Int, high_x: Int, high_y: I
 
 @lean_kernel
 def _class_of_box(wide: Int, high: Int) -> Int:
-    size_class = 0
-    while (np.int64(1) << size_class) <= max(wide, high):
-        size_class += 1
-    return min(size_class, 31)
+    """Return the number of bits of a box's larger extent, which has 31 at most."""
+    left, size_class = np.int64(max(wide, high)), np.int64(0)
+    for step in (16, 8, 4, 2, 1):
+        if left >> step != 0:
+            left >>= step
+            size_class += step
+    return size_class + left
 
 
 @lean_kernel

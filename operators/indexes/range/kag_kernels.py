@@ -31,6 +31,7 @@ from operators.indexes.range.kag_group_kernels import (
     NEXT,
     NEXT_FREE,
     NO_WORD,
+    ORIGIN,
     POSTINGS_PER_HOLE,
     POSTINGS_TOP,
     QUERIES,
@@ -70,7 +71,9 @@ from operators.indexes.range.kag_group_kernels import (
     _place_in_row,
     _regrid,
     _set_frame,
+    _shift,
     _side_number,
+    _size_class,
     _size_of,
     _swap,
     _take_block,
@@ -89,6 +92,15 @@ Postings = NDArray[np.uint32]
 @lean_kernel
 def _tag_of(word: Int) -> Int:
     return np.int32(word if word < EXACT_TAGS else min(EXACT_TAGS | (word & TAG_BITS), NO_WORD - 1))
+
+
+@lean_kernel
+def said(slots: Slots, traits: Any) -> Int:
+    """Return the bits that are set in the traits of any of these queries."""
+    bits = np.uint8(0)
+    for i in range(slots.shape[0]):
+        bits |= traits[slots[i]]
+    return bits
 
 
 @lean_kernel
@@ -139,7 +151,8 @@ def _hint(
 ) -> None:
     """Ask for what the next postings of a batch will touch: the further ahead, the earlier the stage.
 
-    Filing moves postings up to the end of the row, taking out touches one cell. Only the first group of a word is looked at.
+    Filing moves postings up to the end of the row, taking out touches one cell. Only the first group of a word is looked at,
+    and the cell is the likely one: rounding may set it off by one.
     """
     last = words.shape[0] - 1
     prefetch(directory, words[min(i + 16, last)])
@@ -150,10 +163,12 @@ def _hint(
         if g < 0:
             continue
         side, base = np.int64(groups[g, SIDE]), np.int64(groups[g, BASE])
-        if side > 1 and _in_frame(g, groups, box[n, 0], box[n, 1], box[n, 2], box[n, 3]):
-            edge_x, edge_y = _edges(g, groups, box[n, 0], box[n, 1], box[n, 2], box[n, 3])
-            base += ((_centre(edge_y) * side) >> 16) * (side + 2)
-            entry = base + 1 + ((_centre(edge_x) * side) >> 16)
+        shift, origin = _shift(g, groups), np.int64(groups[g, ORIGIN])
+        x = ((np.int64(box[n, 0]) + box[n, 2]) >> (1 + shift)) - ((origin & 0xFFFF) << 15)
+        y = ((np.int64(box[n, 1]) + box[n, 3]) >> (1 + shift)) - ((origin >> 16 & 0xFFFF) << 15)
+        if side > 1 and (x | y) >> 16 == 0:
+            base += ((y * side) >> 16) * (side + 2)
+            entry = base + 1 + ((x * side) >> 16)
             if ahead == 7:
                 prefetch(cells, entry)
                 if filing:
@@ -164,8 +179,11 @@ def _hint(
                 prefetch(postings, 4 * np.int64(cells[base + 1 + side]))
             else:
                 prefetch(postings, 4 * np.int64(cells[entry]))
+                prefetch(postings, 4 * np.int64(cells[entry + 1]) - 4)
         elif side == 1 and ahead == 7:
             prefetch(postings, 4 * base)
+            if not filing:
+                prefetch(postings, 4 * (base + np.int64(groups[g, COUNT]) - 1))
 
 
 @lean_kernel
@@ -315,6 +333,17 @@ def _group_for(
 
 
 @lean_kernel
+def _alone(g: Int, size_class: Int, groups: Slots) -> bool:
+    """Tell whether a word has one group, which takes a posting of this class as it is: `_group_for` would return it."""
+    return bool(
+        groups[g, NEXT] < 0
+        and groups[g, SIDE] > 0
+        and _size_class(g, groups) == size_class
+        and _crowd(g, groups) < TOO_MANY
+    )
+
+
+@lean_kernel
 def _deeper(slot: Int, flag: Any, kw: Slots, pool: Slots, traits: Any) -> Any:
     """Return tags and flags of a posting whose group is that of its second word: the tags are the words behind that."""
     third, fourth, more = np.int32(max(kw[slot, 2], 0)), np.int32(0), kw[slot, 2] < -1
@@ -351,9 +380,11 @@ def add(
             or state[BUNDLES_TOP] >= bundles.shape[0]
         ):
             return i
-        g = _group_for(
-            slot, words[i], i, box, size_class, kw, traits, apart, directory, groups, cells, free_cells, state
-        )  # fmt: skip
+        g = np.int64(directory[words[i]])
+        if state[APART] > 0 or g < 0 or not _alone(g, size_class, groups):
+            g = _group_for(
+                slot, words[i], i, box, size_class, kw, traits, apart, directory, groups, cells, free_cells, state
+            )  # fmt: skip
         tag_pair, flag = tags[i], flags[i]
         if state[APART] > 0 and apart[slot] == 1 and groups[g, NEXT] == -2 - kw[slot, 1]:
             tag_pair, flag = _deeper(slot, flag, kw, pool, traits)
@@ -362,9 +393,11 @@ def add(
         edge_x, edge_y = _edges(g, groups, low_x, low_y, high_x, high_y)
         if count > 0 and fits and traits[slot] & 4 == 0:
             first, last = _cell(g, edge_x, edge_y, groups, cells)
-            place = _partner(
-                slot, first, last, edge_x, edge_y, flag, tag_pair, postings, bundles, shape, traits, kw, pool
-            )  # fmt: skip
+            place = np.int64(-1)
+            if state[MEMBERS] > 0 or last - first >= ALIKE:
+                place = _partner(
+                    slot, first, last, edge_x, edge_y, flag, tag_pair, postings, bundles, shape, traits, kw, pool
+                )  # fmt: skip
             if place >= 0:
                 if postings[place, 2] & SHARED != 0:
                     state[NEED_POSTINGS] = np.int64(bundles[postings[place, 2] & SLOT, ROOM]) + 8
@@ -445,6 +478,26 @@ def _sweep(
 
 
 @lean_kernel
+def _sparse(side: Int, count: Int, per_posting: float, most_per_posting: float, list_length: Int) -> bool:
+    return bool(2 * count <= list_length or count * 4 * max(2 * per_posting, most_per_posting) < side * side)
+
+
+@lean_kernel
+def _holed(g: Int, groups: Slots) -> bool:
+    holes = _holes(g, groups)
+    return bool(holes * POSTINGS_PER_HOLE > groups[g, COUNT] or holes >= MOST_HOLES)
+
+
+@lean_kernel
+def _may_shrink(g: Int, groups: Slots, per_posting: float, most_per_posting: float, list_length: Int) -> bool:
+    """Tell whether `_shrink` has something to do: a call of it for each posting costs more than to take the posting out."""
+    side, count = np.int64(groups[g, SIDE]), np.int64(groups[g, COUNT])
+    if side == 1 or count == 0:
+        return bool(count == 0)
+    return _sparse(side, count, per_posting, most_per_posting, list_length) or _holed(g, groups)
+
+
+@lean_kernel
 def _shrink(
     word: Int, g: Int, whole: Int, second: Int, box: Slots, groups: Slots, cells: Slots, postings: Postings,
     directory: Slots, free: Slots, free_cells: Slots, state: Ints, per_posting: float, most_per_posting: float,
@@ -460,10 +513,9 @@ def _shrink(
             cells[groups[whole, BASE] + second] = -1
         _close_group(g, groups, state)
     elif side > 1:
-        sparse = 2 * count <= list_length or count * 4 * max(2 * per_posting, most_per_posting) < side * side
-        holed = _holes(g, groups) * POSTINGS_PER_HOLE > count or _holes(g, groups) >= MOST_HOLES
+        sparse = _sparse(side, count, per_posting, most_per_posting, list_length)
         smaller = min(_best_side(count, per_posting, _across(g, groups), list_length), side) if sparse else side
-        if smaller < side or holed:
+        if smaller < side or _holed(g, groups):
             _regrid(g, smaller, -1, box, groups, cells, postings, free, free_cells, state)
     if whole >= 0 and groups[whole, COUNT] == 0:
         number = _side_number(SECOND_SIDE)
@@ -497,8 +549,9 @@ def discard(
         low_x, low_y = np.int64(box[i, 0]), np.int64(box[i, 1])
         high_x, high_y = np.int64(box[i, 2]), np.int64(box[i, 3])
         size_class = _class_of_box(high_x - low_x, high_y - low_y)
-        whole, second = np.int64(-1), np.int64(kw[slot, 1]) & (SECOND_WORDS - 1)
+        whole, second = np.int64(-1), np.int64(-1)
         if state[APART] > 0 and apart[slot] == 1:
+            second = np.int64(kw[slot, 1]) & (SECOND_WORDS - 1)
             whole = _find_group(words[i], size_class, True, directory, groups)
             g = np.int64(cells[groups[whole, BASE] + second])
         else:
@@ -531,7 +584,7 @@ def discard(
             gone = 1
         if whole >= 0:
             groups[whole, COUNT] -= gone
-        if gone > 0:
+        if gone > 0 and _may_shrink(g, groups, per_posting, most_per_posting, list_length):
             _shrink(
                 words[i], g, whole, second, box, groups, cells, postings, directory, free, free_cells, state,
                 per_posting, most_per_posting, list_length,
