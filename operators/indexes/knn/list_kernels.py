@@ -18,7 +18,9 @@ from operators.indexes.core.query_table import ASLEEP
 from operators.indexes.knn.blocks import EXACT, class_of, room_of
 from streams.kernel import lean_kernel
 
-__all__ = ["bind", "close", "gather", "lengths", "mark", "merge", "places", "recent_places", "renumber", "settle"]
+__all__ = [
+    "bind", "close", "gather", "lengths", "mark", "merge", "places", "prints", "recent_places", "renumber", "settle"
+]  # fmt: skip
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -319,6 +321,32 @@ def gather(
         numbers[p] = seq[rows[p]]
         if names.shape[0] > 0:
             names[p] = ids[rows[p]]
+
+
+@lean_kernel
+def prints(slots: Slots, heads: Slots, far: Floats, bits: Any, out: Any) -> None:
+    """Write a number for each list that no earlier state of it had; `bits` are those of the distances, an empty list has 0.
+
+    What enters a full list is nearer than its last entry, which leaves: so either the last distance is another then, or
+    fewer entries have it. A list that is not full has one entry more.
+    """
+    for i in range(slots.shape[0]):
+        if i + 2 * _AHEAD < slots.shape[0]:
+            prefetch(heads, 2 * np.int64(slots[i + 2 * _AHEAD]))
+        if i + _AHEAD < slots.shape[0]:
+            ahead = np.int64(slots[i + _AHEAD])
+            prefetch(far, np.int64(heads[ahead, 0]) + (np.int64(heads[ahead, 1]) & LENGTH) - 1)
+        base, length = np.int64(heads[slots[i], 0]), np.int64(heads[slots[i], 1]) & LENGTH
+        out[i] = 0
+        if length > 0:
+            last = base + length - 1
+            alike = last
+            while alike > base and far[alike - 1] == far[last]:
+                alike -= 1
+            z = bits[last] + np.uint64((length << BITS) | (last - alike)) * np.uint64(0x9E3779B97F4A7C15)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            out[i] = z ^ (z >> np.uint64(31))
 
 
 @lean_kernel

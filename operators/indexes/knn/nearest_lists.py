@@ -35,6 +35,7 @@ class NearestLists:
         self._stamp: Slots = np.zeros(0, np.int32)
         self._scratch: Floats = np.empty(kernels.TOGETHER)
         self.items, self.lengths, self.close = self._entries.items, self._entries.lengths, self._entries.close
+        self.prints = self._entries.prints
 
     @property
     def radius(self) -> Floats:
