@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.synthetic_stream import drawn_queries, drawn_subscriptions, synthetic_objects
 from operators import Emitter, Epoch, Inputs, Spout, TaskContext
 from operators.evaluation.handover import BOUND_FIELDS
+from partitioners.costs.initial_objects import InitialObjects
 from partitioners.plans.assignment_plan import AssignmentPlan
 from streams.batches import OP_UNREGISTER, ObjectBatch, QueryBatch, TupleBatch, batch_fields
 from streams.columns import Ids
@@ -154,7 +155,8 @@ class DkmSpout(Spout):
         self._new = _made(stream, 0, new, stream.subscriptions, new, _LATER + 1)
         random = np.random.default_rng([stream.seed, 3])
         count = min(stream.stamps * stream.changes, stream.subscriptions)
-        self._ended = random.permutation(stream.subscriptions)[:count]
+        self._ended = random.permutation(stream.subscriptions)[:count].copy()  # the rest of it goes
+        self._initial: InitialObjects | None = None
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
         """Emit registrations, objects of O_init, or a time-stamp."""
@@ -166,6 +168,7 @@ class DkmSpout(Spout):
             if stream.bound:
                 self._emit_bounds(queries, emit)
             return True
+        self._initial = None
         if number < stream.opening:
             return True
         if number < stream.begin:
@@ -196,8 +199,10 @@ class DkmSpout(Spout):
     def _emit_bounds(self, queries: QueryBatch, emit: Emitter) -> None:
         """Send all evaluators the radii of balls among O_init, which the plan has an index of; NaN where there is none."""
         plan = cast(AssignmentPlan, self._context.plan)
+        if self._initial is None:  # of its own: it goes when the last bounds have left, the main server's stays
+            self._initial = InitialObjects.of(plan.x, plan.y, plan.kw_off, plan.kw)
         x, y = queries.shape[:, 0].copy(), queries.shape[:, 1].copy()
-        radius = plan.initial.kth_distances(x, y, queries.kw_off, queries.kw, queries.k, queries.match_any)
+        radius = self._initial.kth_distances(x, y, queries.kw_off, queries.kw, queries.k, queries.match_any)
         bound = np.where(np.isinf(radius), np.nan, radius * (1.0 + ROOM) + ROOM * ROOM)
         for worker in range(plan.workers):
             emit.direct(worker, TupleBatch(BOUND_FIELDS, (queries.number, bound)), "bounds")

@@ -91,6 +91,7 @@ class TaskContext:
     Attributes:
         component: the component's name; the task is number `index` of `parallelism`.
         targets: for each output stream, the components that read it with their parallelism, for direct emitters.
+        counted: the output streams of which nobody needs more than how many results there are, or whether a list is another.
         vocabulary: the folder of a prepared data set, whose word statistics the topology uses.
         window: the topology's sliding window over objects, where it has one.
         kept_ms: how far back queries that are answered at instants may look, as evaluators keep objects; None: they do not.
@@ -127,6 +128,7 @@ class TaskContext:
     statistics: Any = None
     checkpoints: bool = False
     targets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    counted: frozenset[str] = frozenset()
     count: Callable[[str, float], None] = lambda _name, _by: None
     output: Callable[[Any], None] = lambda _value: None
     event: Callable[[Mapping[str, Any]], None] = lambda _values: None

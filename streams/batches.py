@@ -23,6 +23,7 @@ from streams.result_batches import (
     EventBatch,
     HitBatch,
     MatchBatch,
+    PrintBatch,
     RankedBatch,
 )
 from streams.row_columns import RowColumns
@@ -51,6 +52,7 @@ __all__ = [
     "HitBatch",
     "MatchBatch",
     "ObjectBatch",
+    "PrintBatch",
     "QueryBatch",
     "RankedBatch",
     "RejectBatch",
@@ -258,6 +260,7 @@ Batch = (
     | HitBatch
     | CrossingBatch
     | RankedBatch
+    | PrintBatch
     | MatchBatch
     | EventBatch
     | AnswerBatch

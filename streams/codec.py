@@ -33,6 +33,7 @@ from streams.batches import (
     HitBatch,
     MatchBatch,
     ObjectBatch,
+    PrintBatch,
     QueryBatch,
     RankedBatch,
     RejectBatch,
@@ -58,6 +59,7 @@ WIRE_TYPES: Mapping[str, type[Any]] = {
         EventBatch,
         AnswerBatch,
         CountBatch,
+        PrintBatch,
         RejectBatch,
     )
 }

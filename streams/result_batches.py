@@ -17,6 +17,7 @@ __all__ = [
     "EventBatch",
     "HitBatch",
     "MatchBatch",
+    "PrintBatch",
     "RankedBatch",
     "counted",
 ]
@@ -137,6 +138,24 @@ class RankedBatch(RowColumns):
         columns = np.full(count, ts, np.int64), np.full(count, kind, np.uint8), np.full(count, k, np.int32)
         rest = np.full(count, instant), np.zeros(count + 1, np.int32)
         return cls(number, *columns, *rest, none.seq, none.ids, none.value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrintBatch(RowColumns):
+    """Lists of standing queries by number, each as its fingerprint: all that travels where nobody reads what is in them.
+
+    It tells a list from the states that it had before; an empty list has 0.
+    """
+
+    number: Ints
+    print: Ints
+
+    @classmethod
+    @cache
+    def empty(cls) -> "PrintBatch":
+        """Return a batch of no lists."""
+        ints = np.empty(0, np.int64)
+        return cls(ints, ints)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

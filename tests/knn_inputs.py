@@ -26,8 +26,11 @@ def write_knn_inputs(folder, seed, objects=60, queries=40, last_ts=25):
     )
 
 
-def dkm_topology(objects, queries, *, evaluators=3, mergers=2, tick=2, piece=5, seed=3, epoch=None, **settings):
-    """Vary the shipped DkM-SKS: subscriptions move all the time, with their lists."""
+def dkm_topology(
+    objects, queries, *, evaluators=3, mergers=2, tick=2, piece=5, seed=3, epoch=None, conf="dkm.toml", sink="collect",
+    **settings,
+):  # fmt: skip
+    """Vary a shipped DkM-SKS: subscriptions move all the time, with their lists."""
     tables = {
         "topology": {
             "epoch": epoch or {"objects": 10, "queries": 100},
@@ -40,7 +43,7 @@ def dkm_topology(objects, queries, *, evaluators=3, mergers=2, tick=2, piece=5, 
             "evaluator": {"parallelism": evaluators, "tick": {"epochs": tick}, "transfer_queries": piece},
             "balancer": {"policy": "random", "settings": {"seed": seed}},
             "merger": {"parallelism": mergers},
-            "sink": {"operator": "collect"},
+            "sink": {"operator": sink},
         },
     }
-    return extended_topology(CONF / "dkm.toml", tables, without=["topology.epoch"])
+    return extended_topology(CONF / conf, tables, without=["topology.epoch"])

@@ -101,6 +101,7 @@ class Task:
             statistics=_statistics(topology),
             checkpoints=settings.checkpoint is not None,
             targets=targets,
+            counted=wiring.counted(self.spec.component),
             count=self._count,
             output=self._handed.append,
             event=self._events.append,

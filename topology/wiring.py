@@ -96,6 +96,29 @@ class Wiring:
         """Return the edges that leave a component."""
         return [edge for edge in self.edges if edge.source == component]
 
+    def counted(self, component: str) -> frozenset[str]:
+        """Return the streams of a component whose readers need no more than how many results there are.
+
+        They count, or compare lists for somebody who does. Who watches a run wants to see what was found.
+        """
+        if self.watched:
+            return frozenset()
+        streams: dict[str, bool] = {}
+        for edge in self.edges_from(component):
+            streams[edge.input.stream] = streams.get(edge.input.stream, True) and self._counts(edge)
+        return frozenset(stream for stream, counts in streams.items() if counts)
+
+    def _counts(self, edge: Edge) -> bool:
+        """Tell whether who reads a stream counts; a class derived from one that does may read more, as a grouping may."""
+        if edge.input.using is not None or not set(edge.input.fields) <= {"number"}:
+            return False
+        target = self.topology.component(edge.target)
+        operator = resolve(target.operator, (), self.topology.base, target.classes)
+        if "counts_only" in vars(operator):
+            return True
+        passes_on = edge.input.stream in vars(operator).get("takes_prints", ())
+        return passes_on and all(map(self._counts, self.edges_from(edge.target)))
+
     @cached_property
     def conducted(self) -> frozenset[int]:
         """Return the tasks whose reports complete an epoch.

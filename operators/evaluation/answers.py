@@ -6,13 +6,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.evaluation.core import Core, Found, Growing, ListCore
+from operators.evaluation.core import Core, Found, Growing, ListCore, Printing
 from operators.evaluation.division import standing
 from operators.evaluation.handover import Handover
 from operators.evaluation.instants import Instants
 from operators.operator import Emitter, Epoch, TaskContext
 from partitioners.plans.broadcast import HashPlan
-from streams.batches import TYPE_TERMS, QueryBatch, RankedBatch
+from streams.batches import TYPE_TERMS, PrintBatch, QueryBatch, RankedBatch
 from streams.columns import Ints, distinct, union_of, without
 from streams.hashing import places_by_hash
 
@@ -28,6 +28,7 @@ class Answers:
     """What an evaluator whose results are lists sends to the mergers: on one stream, or counts of terms on ``counts``.
 
     Where lists only gain (`Growing`) and queries have several homes, a list is sent whole once, and then what is new in it.
+    Where a query has one home and nobody behind the mergers reads lists (`counted`), fingerprints of them are sent.
 
     Attributes:
         changed: standing queries whose list has changed since it was sent.
@@ -35,10 +36,17 @@ class Answers:
     """
 
     def __init__(
-        self, core: ListCore, *streams: str, one_home: bool, mergers: int = 1, by_remainder: bool = False
+        self,
+        core: ListCore,
+        *streams: str,
+        one_home: bool,
+        mergers: int = 1,
+        by_remainder: bool = False,
+        counted: bool = False,
     ) -> None:
         self._core, self._streams, self._mergers, self._by_remainder = core, streams, mergers, by_remainder
         self._growing = core if isinstance(core, Growing) and not one_home else None
+        self._printing = core if isinstance(core, Printing) and one_home and counted else None
         self.instants = Instants()
         self.changed: Ints = _NONE
         self.last_ts: int | None = None
@@ -86,8 +94,12 @@ class Answers:
             assert growing is not None
             assert since is not None
             self._emit(self._stamped(growing.gained(numbers, since)), emit)
-        for numbers in self._together(whole):
-            self._emit(self._stamped(self._core.results(numbers)), emit)
+        if self._printing is not None:
+            if len(whole):
+                self._note(PrintBatch(whole, self._printing.prints(whole)), emit)
+        else:
+            for numbers in self._together(whole):
+                self._emit(self._stamped(self._core.results(numbers)), emit)
         left = without(self._whole, ready)
         # What is held back is sent whole when its time has come.
         self._whole, self._since = union_of(left[self._core.holds(left)], self.changed), None
@@ -112,7 +124,7 @@ class Answers:
             if len(part):
                 emit.batch(part, stream)
 
-    def _note(self, notes: RankedBatch, emit: Emitter) -> None:
+    def _note(self, notes: RankedBatch | PrintBatch, emit: Emitter) -> None:
         """Say something of queries to all mergers: those that do not know one pass over it."""
         for stream in self._streams:
             emit.batch(notes, stream)
@@ -216,4 +228,5 @@ def answers_of(core: Core, context: TaskContext, streams: Sequence[str]) -> Answ
     return Answers(
         cast(ListCore, core), *streams, one_home=context.plan is not None and context.plan.single_home, mergers=mergers,
         by_remainder=isinstance(context.plan, HashPlan),  # as groupings to mergers do
+        counted=len(streams) == 1 and context.counted.issuperset(streams),
     )  # fmt: skip

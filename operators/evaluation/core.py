@@ -16,7 +16,7 @@ from partitioners.columns import Floats
 from streams.batches import CrossingBatch, ObjectBatch, QueryBatch, RankedBatch
 from streams.columns import Ints
 
-__all__ = ["Clocked", "Core", "Found", "Growing", "Keeping", "ListCore"]
+__all__ = ["Clocked", "Core", "Found", "Growing", "Keeping", "ListCore", "Printing"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +150,17 @@ class Growing(Protocol):
 
     def gained(self, numbers: Ints, since: int) -> RankedBatch:
         """Return of these standing queries what `results` has from objects with this `seq` or a larger one."""
+
+
+@runtime_checkable
+class Printing(Protocol):
+    """What a core with lists may offer besides: it tells a list from all of its earlier states without a copy of any."""
+
+    def prints(self, numbers: Ints) -> Ints:
+        """Return a number for what `results` has of each of these standing queries: no earlier state of the list had it.
+
+        It depends on the list alone, so wherever a query moves, the same list has the same number; an empty one has 0.
+        """
 
 
 class ListCore(Core, Protocol):

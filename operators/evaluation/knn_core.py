@@ -26,7 +26,7 @@ class KnnCore:
         self.numbers, self.queries, self.holds = index.numbers, index.queries, index.holds
         self.insert, self.set_end, self.remove = index.insert, index.set_end, index.remove
         self.ended, self.hush, self.wake = index.ended, index.hush, index.wake
-        self.results, self.bounds, self.bind = index.results, index.bounds, index.bind
+        self.results, self.prints, self.bounds, self.bind = index.results, index.prints, index.bounds, index.bind
         self.cost, self.reset_cost = index.cost, index.reset_cost
         self.snapshot, self.restore = index.snapshot, index.restore
 

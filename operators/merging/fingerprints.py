@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from operators.indexes.core.prefetch import prefetch
 from streams.columns import Ints
 from streams.flat_hash import place_of
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["Fingerprints"]
 
@@ -21,7 +21,7 @@ _AHEAD = 12
 _FREE = -(2**63)
 
 
-@kernel
+@lean_kernel
 def _exchange(numbers: Ints, prints: Ints, table: Ints, changed: NDArray[np.bool_]) -> int:
     """Enter prints, and tell which differ from those before, 0 where there was none; return how many numbers are new."""
     size, fresh = table.shape[0], 0
@@ -43,7 +43,7 @@ def _exchange(numbers: Ints, prints: Ints, table: Ints, changed: NDArray[np.bool
     return fresh
 
 
-@kernel
+@lean_kernel
 def _remove(numbers: Ints, table: Ints) -> int:
     """Take numbers out; what follows in the same cluster moves back. Returns how many there were."""
     size, gone = table.shape[0], 0

@@ -115,9 +115,9 @@ def fingerprints(lists: RankedBatch, *, by_id: bool = False) -> Ints:
 
 
 @kernel
-def _mixed(z: np.uint64) -> np.uint64:
-    """Scramble 64 bits (the finaliser of splitmix64)."""
-    z = z + np.uint64(0x9E3779B97F4A7C15)
+def _item_print(rank: Any, seq: np.uint64, value: np.uint64) -> np.uint64:
+    """Return what one item adds: rank, item and value by odd factors, and their sum scrambled as splitmix64 does."""
+    z = seq + value * np.uint64(0xD1342543DE82EF95) + np.uint64(rank + 1) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -125,9 +125,9 @@ def _mixed(z: np.uint64) -> np.uint64:
 
 @kernel
 def _prints(off: Any, seq: Any, value: Any, out: Any) -> None:
-    """Add up the items of each list, each scrambled with its value and its rank."""
+    """Add up the items of each list."""
     for i in range(out.shape[0]):
         total = np.uint64(0)
         for p in range(off[i], off[i + 1]):
-            total += _mixed(seq[p] + _mixed(value[p] + _mixed(np.uint64(p - off[i]))))
+            total += _item_print(p - off[i], seq[p], value[p])
         out[i] = total

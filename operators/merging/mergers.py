@@ -18,7 +18,7 @@ from operators.merging.nearest_union import NearestUnion
 from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
-from streams.batches import TYPE_KNN, TYPE_TERMS, RankedBatch, TupleBatch, batch_fields
+from streams.batches import TYPE_KNN, TYPE_TERMS, PrintBatch, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ints, distinct
 from streams.errors import RunError
 from streams.files.prepared import load_vocabulary
@@ -52,6 +52,9 @@ class RankedMerger(Bolt):
     #: What it reads by fields are lists of queries, by number.
     merges_by_number: ClassVar = True
 
+    #: Where nobody reads more of what it passes on than how many lists there are, fingerprints of these will do.
+    takes_prints: ClassVar = frozenset({"rankings"})
+
     first_seen: bool = False
 
     def check(self, _settings: Any, component: Any) -> Iterator[tuple[str, str]]:
@@ -78,6 +81,11 @@ class RankedMerger(Bolt):
         # Lists that evaluators held back for a move come in the final epoch, after which nobody reads radii.
         self._sends_radii = "radii" in self._context.targets and not epoch.final
         arrived: list[tuple[int, Any]] = [(arrival.task, arrival.batch) for arrival in inputs.arrivals]
+        if printed := [batch for _, batch in arrived if isinstance(batch, PrintBatch)]:
+            self._compare(PrintBatch.concat(printed), emit)
+            arrived = [(task, batch) for task, batch in arrived if not isinstance(batch, PrintBatch)]
+        if not arrived:
+            return
         if self._one_home and self._pass_on([batch for _, batch in arrived], emit):
             return
         lists = RankedBatch.concat([batch for _, batch in arrived])
@@ -127,6 +135,15 @@ class RankedMerger(Bolt):
             if ends:
                 self._forget(batch.number)
         return True
+
+    def _compare(self, prints: PrintBatch, emit: Emitter) -> None:
+        """Pass on the prints of lists that are others than the last; the newest one of a query is all that counts."""
+        if len(distinct(prints.number)) < len(prints):
+            _, newest = np.unique(prints.number[::-1], return_index=True)
+            prints = prints.take(len(prints) - 1 - newest)
+        changed = prints.where(self._said.exchange(prints.number, prints.print))
+        if len(changed):
+            emit.batch(changed, "results")
 
     def _keep(self, lists: RankedBatch, evaluator: Ints) -> None:
         """Take the newest lists of evaluators; an empty one is kept no longer."""

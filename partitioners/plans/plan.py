@@ -19,7 +19,7 @@ from streams.geometry import Rect
 
 __all__ = [
     "FORMAT_VERSION", "MAX_PLAN_BYTES", "MAX_WORKERS", "Plan", "check_plan", "load", "pack", "plan_fields", "plan_kind",
-    "save", "successor", "unpack",
+    "put_together", "save", "successor", "taken_apart", "unpack",
 ]  # fmt: skip
 
 #: The most workers a plan may name.
@@ -120,16 +120,23 @@ def check_plan(plan: Plan) -> None:
 
 def pack(plan: Plan) -> bytes:
     """Return a plan as bytes: what a plan file holds."""
-    values: dict[str, Any] = {}
-    arrays: dict[str, Any] = {}
-    for name, value in plan_fields(plan).items():
-        if isinstance(value, np.ndarray):
-            arrays[name] = packed_array(value)
-        elif name != "space":
-            values[name] = value
-    space = list(plan.space.as_tuple())
-    body = {"kind": plan.kind, "version": plan.version, "space": space, "workers": plan.workers}
-    return framed(_MAGIC, body | {"values": values, "arrays": arrays}, "plan")
+    body = taken_apart(plan)
+    arrays = {name: packed_array(array) for name, array in body["arrays"].items()}
+    return framed(_MAGIC, {**body, "arrays": arrays}, "plan")
+
+
+def taken_apart(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values and arrays; processes that share memory share these arrays."""
+    given = plan_fields(plan)
+    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+    return {
+        "kind": plan.kind,
+        "version": plan.version,
+        "space": list(plan.space.as_tuple()),
+        "workers": plan.workers,
+        "values": {name: value for name, value in given.items() if name not in arrays and name != "space"},
+        "arrays": arrays,
+    }
 
 
 def plan_fields(plan: Plan) -> dict[str, Any]:
@@ -169,14 +176,19 @@ def unpack(data: bytes, path: str = "plan") -> Plan:
 
 
 def _decoded(body: Mapping[str, Any]) -> Plan:
+    arrays = {name: unpacked_array(name, *parts) for name, parts in body["arrays"].items()}
+    return put_together({**body, "arrays": arrays})
+
+
+def put_together(body: Mapping[str, Any]) -> Plan:
+    """Return the plan that was taken apart; arrays that are read-only are its own, others are copied."""
     kind = body["kind"]
     if kind not in _KINDS:
         near = did_you_mean(str(kind), _KINDS)
         raise InputError(f"a plan of the unknown kind '{kind}'{near}; known: {', '.join(sorted(_KINDS))}")
-    arrays = {name: unpacked_array(name, *parts) for name, parts in body["arrays"].items()}
     make: Callable[..., Plan] = _KINDS[kind]
     plan = make(
-        space=Rect(*body["space"]), workers=body["workers"], version=body["version"], **body["values"], **arrays
+        space=Rect(*body["space"]), workers=body["workers"], version=body["version"], **body["values"], **body["arrays"]
     )
     plan.check()
     return plan

@@ -59,8 +59,11 @@ class Run:
 
     def take(self):
         objects = [self.drawn.object() for _ in range(self.rng.randrange(1, 15))]
+        held = self.index.numbers()
+        before = self.index.prints(held)
         changed = self.index.take(objects_batch(objects))
         assert changed.tolist() == self.model.take(objects)
+        assert changed.tolist() == held[self.index.prints(held) != before].tolist()
         self.drawn.now += self.rng.randrange(3)
 
     def remove(self):
@@ -101,15 +104,19 @@ class Run:
         _, [(_, results)] = decode(b"".join(encode([("adoption", self.index.results(numbers))])))
         other.adopt(results)
         other.adopt(results)  # what both know counts once
+        before, after = (lists_of(index.results(numbers)) for index in (self.index, other))
+        same = [before[number] == after[number] for number in numbers.tolist()]
+        assert (other.prints(numbers) == self.index.prints(numbers)).tolist() == same
         self.model.take(objects)
         self.index = other
 
     def save(self):
         state = unpack_state(pack_state(self.index.snapshot()))
-        cost = self.index.cost()
+        cost, prints = self.index.cost(), self.index.prints(self.index.numbers())
         self.index = self.make()
         self.index.restore(state)
         assert self.index.cost() == cost
+        assert self.index.prints(self.index.numbers()).tolist() == prints.tolist()
 
     def check(self):
         numbers = np.array(sorted(self.model.rows), np.int64)

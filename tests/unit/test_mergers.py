@@ -12,7 +12,7 @@ from test_merged_lists import plain, ranked
 from operators.merging.mergers import RankedMerger, TermsMerger
 from operators.operator import Arrival, Emitter, Epoch, Inputs, TaskContext
 from operators.redistribution import Division
-from streams.batches import TYPE_KNN, TYPE_TERMS, QueryBatch, TupleBatch
+from streams.batches import TYPE_KNN, TYPE_TERMS, PrintBatch, QueryBatch, TupleBatch
 from streams.errors import RunError
 from streams.geometry import Rect
 from streams.state import pack_state, unpack_state
@@ -307,3 +307,27 @@ def test_lists_of_queries_with_one_home_are_passed_on_as_they_came():
     assert held(merger) == ([], [9])
     old, new = ranked([(9, 3, 2, [(7, 0)])]), ranked([(9, 3, 2, [(7, 0), (8, 0.5)])])
     assert short(sent(merger, (0, old), (1, new))) == [(9, [7, 8])]
+
+
+def printed(**prints):
+    """Return fingerprints by number, such as ``q7=3``."""
+    numbers = np.array([int(name[1:]) for name in prints], np.int64)
+    return PrintBatch(numbers, np.array(list(prints.values()), np.int64))
+
+
+def test_merger_passes_on_fingerprints_that_are_others():
+    """The last one of a query counts where two evaluators send one; one that has ended is not remembered."""
+
+    def passed_on(*arrivals):
+        emit = Emitter(RankedMerger.outputs)
+        came = tuple(Arrival("evaluator", "rankings", task, batch) for task, batch in arrivals)
+        merger.execute_epoch(Epoch(0), Inputs(came), emit)
+        return [row for batch in emit.batches("results") for row in zip(batch.number, batch.print, strict=True)]
+
+    merger = opened(RankedMerger(), one_home=True)
+    assert passed_on((0, printed(q7=3, q8=0, q9=-5))) == [(7, 3), (9, -5)]
+    assert passed_on((0, printed(q7=3, q8=4)), (1, printed(q9=6))) == [(8, 4), (9, 6)]
+    assert passed_on((0, printed(q7=2, q8=5)), (1, printed(q7=3))) == [(8, 5)]
+    assert passed_on((0, printed(q7=4)), (1, note(7, 0)), (1, note(8, 0))) == [(7, 4)]
+    assert held(merger)[1] == [9]
+    assert passed_on((1, printed(q7=4, q9=6))) == [(7, 4)]

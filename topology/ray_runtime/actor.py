@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from partitioners.plans.plan import Plan
-from partitioners.plans.plan import unpack as unpack_plan
+from partitioners.plans.plan import Plan, put_together
 from streams.errors import InputError, RunError
 from streams.state import unpack_state
 from topology.checkpoints.collection import Attempt
@@ -58,7 +57,7 @@ class WorkerActor:
     def __init__(
         self,
         topology: Topology,
-        plan: bytes | None,
+        plan: Mapping[str, Any] | None,
         placement: Placement,
         worker: int,
         watched: bool = False,
@@ -203,9 +202,12 @@ def _state(source: bytes | StateInStore) -> dict[str, Any]:
         raise UnreadError(str(error)) from error
 
 
-def _plan(packed: bytes | None) -> Plan | None:
-    """Return the plan of the run; its class is known once the partitioners are loaded."""
-    if packed is None:
+def _plan(parts: Mapping[str, Any] | None) -> Plan | None:
+    """Return the plan of the run; its class is known once the partitioners are loaded.
+
+    Its arrays are those of Ray's store, so that all workers of a machine have one copy.
+    """
+    if parts is None:
         return None
     importlib.import_module("partitioners.builders.registry")
-    return unpack_plan(packed)
+    return put_together(parts)

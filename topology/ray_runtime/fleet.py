@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from partitioners.plans.plan import pack as pack_plan
+from partitioners.plans.plan import taken_apart
 from streams.errors import RunError
 from streams.event_log import EventLog
 from topology.checkpoints.collection import Attempt
@@ -167,7 +168,6 @@ class Fleet:
         """Create a worker; on a cluster of several nodes they are spread over them."""
         with shipped(self.wiring.topology):
             topology_ref = ray.put(self.wiring.topology)
-        plan_ref = ray.put(pack_plan(self.wiring.plan) if self.wiring.plan is not None else None)
         tasks = self.placement.workers[worker]
         return (
             ray.remote(WorkerActor)
@@ -176,8 +176,13 @@ class Fleet:
                 max_concurrency=4,
                 scheduling_strategy="SPREAD",
             )
-            .remote(topology_ref, plan_ref, self.placement, worker, self.wiring.watched, prints=True)
+            .remote(topology_ref, self._plan, self.placement, worker, self.wiring.watched, prints=True)
         )
+
+    @cached_property
+    def _plan(self) -> Any:
+        """The plan in Ray's store, once for all workers."""
+        return ray.put(None if self.wiring.plan is None else taken_apart(self.wiring.plan))
 
     def _get(self, refs: list[Any], seconds: float) -> list[Any]:
         """Return what all workers answer; while they take their time, see that those which have answered before still live."""

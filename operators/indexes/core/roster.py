@@ -15,7 +15,7 @@ from operators.indexes.core.growth import grown
 from operators.indexes.core.prefetch import prefetch
 from streams.batches import FOREVER
 from streams.flat_hash import place_of
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["Roster"]
 
@@ -30,7 +30,7 @@ _CLUSTER = 3
 _NO_CODES = np.empty(0, np.int32)
 
 
-@kernel
+@lean_kernel
 def _hint(number_far: int, number_near: int, table: Slots, number: Any) -> None:
     """Ask for the first place of a number far ahead, and for the numbers that a nearer one is compared with."""
     size = table.shape[0]
@@ -42,7 +42,7 @@ def _hint(number_far: int, number_near: int, table: Slots, number: Any) -> None:
         prefetch(number, np.int64(table[near]))
 
 
-@kernel
+@lean_kernel
 def _find(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -> None:
     size = table.shape[0]
     for i in range(numbers.shape[0]):
@@ -54,7 +54,7 @@ def _find(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -> No
         out[i] = table[place]
 
 
-@kernel
+@lean_kernel
 def _enter(slots: Slots, table: Slots, number: Any, base: int) -> None:
     """Enter slots, those below 0 are none: so the places of another table may be given."""
     size = table.shape[0]
@@ -71,7 +71,7 @@ def _enter(slots: Slots, table: Slots, number: Any, base: int) -> None:
         table[place] = slots[i]
 
 
-@kernel
+@lean_kernel
 def _withdraw(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -> int:
     """Take numbers out; what follows in the same cluster moves back, so no tombstones are needed."""
     size = table.shape[0]
@@ -98,7 +98,7 @@ def _withdraw(numbers: Ints, table: Slots, number: Any, base: int, out: Slots) -
     return count
 
 
-@kernel
+@lean_kernel
 def _spans(numbers: Ints, ts: Ints, end: Ints) -> Any:
     """Return the least and largest number, start and finite end; a batch without a finite end has its starts there."""
     low = high = numbers[0]
@@ -112,7 +112,7 @@ def _spans(numbers: Ints, ts: Ints, end: Ints) -> Any:
     return low, high, first, last, soonest, latest
 
 
-@kernel
+@lean_kernel
 def _write(
     slots: Slots, numbers: Ints, ts: Ints, end: Ints, number: Any, start: Any, stop: Any, number_base: int,
     time_base: int, forever: int,
@@ -124,7 +124,7 @@ def _write(
             stop[slots[i]] = forever if end[i] == FOREVER else end[i] - time_base
 
 
-@kernel
+@lean_kernel
 def _living(
     off: Ints, slots: Slots, time: Any, number: Any, base: int, ts: Any, end: Any, timed: bool, out_off: Ints, out: Ints
 ) -> int:
@@ -144,7 +144,7 @@ def _living(
     return count
 
 
-@kernel
+@lean_kernel
 def _alive(off: Ints, slots: Slots, time: Any, ts: Any, end: Any, out: NDArray[np.bool_]) -> None:
     """Tell of each slot whether its lifetime contains the object's time."""
     for i in range(off.shape[0] - 1):

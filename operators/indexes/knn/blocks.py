@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["BLOCK_CLASSES", "EXACT", "class_of", "room_of"]
 
@@ -14,7 +14,7 @@ EXACT = 16
 BLOCK_CLASSES = EXACT + 1 + 26
 
 
-@kernel
+@lean_kernel
 def class_of(size: Int) -> Int:
     """Return the class of the smallest block with room for so many."""
     if size <= EXACT:
@@ -26,7 +26,7 @@ def class_of(size: Int) -> Int:
     return block_class
 
 
-@kernel
+@lean_kernel
 def room_of(block_class: Int) -> Int:
     """Return the room of a block."""
     return block_class if block_class <= EXACT else EXACT << (block_class - EXACT)

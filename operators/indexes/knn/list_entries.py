@@ -108,6 +108,12 @@ class ListEntries:
         )  # fmt: skip
         return off, seq, objects.ids(rows) if known is None else Ids("int", names), far
 
+    def prints(self, slots: Slots) -> Ints:
+        """Return a number for each list that no earlier state of it had, whoever holds it; 0 for an empty one."""
+        out = np.empty(len(slots), np.uint64)
+        kernels.prints(slots, self._heads, self._far, self._far.view(np.uint64), out)
+        return out.view(np.int64)
+
     def lengths(self, slots: Slots) -> NDArray[np.int32]:
         """Return k of slots."""
         found = np.empty(len(slots), np.int32)

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.query_table import ASLEEP
 from operators.indexes.knn.blocks import EXACT, class_of, room_of
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
-__all__ = ["bind", "close", "gather", "lengths", "mark", "merge", "places", "recent_places", "renumber", "settle"]
+__all__ = [
+    "bind", "close", "gather", "lengths", "mark", "merge", "places", "prints", "recent_places", "renumber", "settle"
+]  # fmt: skip
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
@@ -43,7 +45,7 @@ TOGETHER = 32
 _AHEAD = 16
 
 
-@kernel
+@lean_kernel
 def _take_block(block_class: Int, row: Slots, free: Slots, state: Ints) -> Int:
     """Return the start of a block, or -1 where the entries must grow first."""
     head = np.int64(free[block_class])
@@ -59,14 +61,14 @@ def _take_block(block_class: Int, row: Slots, free: Slots, state: Ints) -> Int:
     return head
 
 
-@kernel
+@lean_kernel
 def _give_block(start: Int, block_class: Int, row: Slots, free: Slots) -> None:
     if block_class > 0:
         row[start] = free[block_class]
         free[block_class] = start
 
 
-@kernel
+@lean_kernel
 def close(slots: Slots, heads: Slots, row: Slots, free: Slots) -> None:
     """Give back the entries of lists."""
     for i in range(slots.shape[0]):
@@ -75,7 +77,7 @@ def close(slots: Slots, heads: Slots, row: Slots, free: Slots) -> None:
         heads[slots[i], 1] = 0
 
 
-@kernel
+@lean_kernel
 def _enter(
     slot: Int, distance: float, number: Int, object_row: Int, radius: Floats, heads: Slots, far: Floats, row: Slots,
     free: Slots, seq: Ints, state: Ints,
@@ -117,7 +119,7 @@ def _enter(
     return 1
 
 
-@kernel
+@lean_kernel
 def _has_all(slot: Int, kw: Slots, pool: Slots, stamp: Slots, serial: Int) -> bool:
     if stamp[kw[slot, 0]] != serial or stamp[kw[slot, 1]] != serial:
         return False
@@ -131,19 +133,19 @@ def _has_all(slot: Int, kw: Slots, pool: Slots, stamp: Slots, serial: Int) -> bo
     return True
 
 
-@kernel
+@lean_kernel
 def _settle(
     first: Int, sleepers: bool, off: Ints, slots: Slots, given: Floats, x: Floats, y: Floats, number: Ints, word_off: Ints,
     words: Slots, stamp: Slots, traits: Bytes, shape: Floats, kw: Slots, pool: Slots, radius: Floats, heads: Slots, far: Floats,
-    row: Slots, free: Slots, seq: Ints, row_of: Slots, changed: Slots, state: Ints, done: Ints,
+    row: Slots, free: Slots, seq: Ints, row_of: Slots, changed: Slots, state: Ints, done: Ints, distances: Floats,
 ) -> bool:  # fmt: skip
     """Enter objects into the lists of slots whose ball they may be in; return whether all are done.
 
     `off` and `slots` are pairs by object, from object `first` of the batch on; `given` has their distances, or nothing where
     they are Euclidean. `done` says where to begin, and to go on when entries have grown: pair, object, entries of `changed`.
-    Pairs go through the stages in small numbers together: what one stage asks for has come when the next one reads it.
+    Pairs go through the stages in small numbers together, their `distances` are kept from one to the next: what one stage asks
+    for has come when the next one reads it.
     """
-    distances = np.empty(TOGETHER)
     pairs, there = slots.shape[0], done[2]
     i, stamped = done[1], np.int64(-1)
     serial = np.int32(0)
@@ -211,7 +213,7 @@ def _settle(
     return True
 
 
-@kernel
+@lean_kernel
 def _merge(
     begin: Int, slots: Slots, off: Slots, distances: Floats, numbers: Ints, rows: Slots, radius: Floats, heads: Slots,
     far: Floats, row: Slots, free: Slots, seq: Ints, state: Ints, gained: NDArray[np.bool_],
@@ -238,7 +240,7 @@ def _merge(
     return np.int64(off[off.shape[0] - 1])
 
 
-@kernel
+@lean_kernel
 def bind(slots: Slots, bounds: Floats, radius: Floats, out: Slots) -> Int:
     """Lower radii to bounds, NaN is none; write the slots whose radius is another now, and return how many."""
     count = 0
@@ -255,7 +257,7 @@ settle: Any = _settle
 merge: Any = _merge
 
 
-@kernel
+@lean_kernel
 def lengths(slots: Slots, heads: Slots, out: Slots) -> None:
     """Write k of lists."""
     for i in range(slots.shape[0]):
@@ -264,7 +266,7 @@ def lengths(slots: Slots, heads: Slots, out: Slots) -> None:
         out[i] = (heads[slots[i], 1] >> BITS) & LENGTH
 
 
-@kernel
+@lean_kernel
 def places(slots: Slots, heads: Slots, off: Slots) -> None:
     """Write where lists begin if they are copied one after the other, and where the last one ends."""
     off[0] = 0
@@ -274,7 +276,7 @@ def places(slots: Slots, heads: Slots, off: Slots) -> None:
         off[i + 1] = off[i] + (heads[slots[i], 1] & LENGTH)
 
 
-@kernel
+@lean_kernel
 def recent_places(since: Int, slots: Slots, heads: Slots, row: Slots, seq: Ints, off: Slots) -> None:
     """Do the same with only the entries whose object has a `seq` of `since` or more."""
     off[0] = 0
@@ -288,7 +290,7 @@ def recent_places(since: Int, slots: Slots, heads: Slots, row: Slots, seq: Ints,
         off[i + 1] = off[i] + count
 
 
-@kernel
+@lean_kernel
 def gather(
     since: Int, slots: Slots, heads: Slots, far: Floats, row: Slots, seq: Ints, ids: Ints, off: Slots, out: Floats,
     rows: Slots, numbers: Ints, names: Ints,
@@ -321,7 +323,33 @@ def gather(
             names[p] = ids[rows[p]]
 
 
-@kernel
+@lean_kernel
+def prints(slots: Slots, heads: Slots, far: Floats, bits: Any, out: Any) -> None:
+    """Write a number for each list that no earlier state of it had; `bits` are those of the distances, an empty list has 0.
+
+    What enters a full list is nearer than its last entry, which leaves: so either the last distance is another then, or
+    fewer entries have it. A list that is not full has one entry more.
+    """
+    for i in range(slots.shape[0]):
+        if i + 2 * _AHEAD < slots.shape[0]:
+            prefetch(heads, 2 * np.int64(slots[i + 2 * _AHEAD]))
+        if i + _AHEAD < slots.shape[0]:
+            ahead = np.int64(slots[i + _AHEAD])
+            prefetch(far, np.int64(heads[ahead, 0]) + (np.int64(heads[ahead, 1]) & LENGTH) - 1)
+        base, length = np.int64(heads[slots[i], 0]), np.int64(heads[slots[i], 1]) & LENGTH
+        out[i] = 0
+        if length > 0:
+            last = base + length - 1
+            alike = last
+            while alike > base and far[alike - 1] == far[last]:
+                alike -= 1
+            z = bits[last] + np.uint64((length << BITS) | (last - alike)) * np.uint64(0x9E3779B97F4A7C15)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            out[i] = z ^ (z >> np.uint64(31))
+
+
+@lean_kernel
 def _ask_for_rows(i: Int, slots: Slots, heads: Slots, row: Slots) -> None:
     """Ask for the entries of a list some places on."""
     if i + _AHEAD < slots.shape[0]:
@@ -330,7 +358,7 @@ def _ask_for_rows(i: Int, slots: Slots, heads: Slots, row: Slots) -> None:
         prefetch(row, start + (np.int64(heads[slots[i + _AHEAD], 1]) & LENGTH))
 
 
-@kernel
+@lean_kernel
 def mark(slots: Slots, heads: Slots, row: Slots, named: NDArray[np.bool_]) -> None:
     """Mark the rows of objects that lists name."""
     for i in range(slots.shape[0]):
@@ -340,7 +368,7 @@ def mark(slots: Slots, heads: Slots, row: Slots, named: NDArray[np.bool_]) -> No
             named[row[e]] = True
 
 
-@kernel
+@lean_kernel
 def renumber(slots: Slots, heads: Slots, row: Slots, new: Slots) -> None:
     """Give the entries of lists the new rows of their objects."""
     for i in range(slots.shape[0]):

@@ -33,7 +33,9 @@ class NearestLists:
         self._table = table
         self._entries = ListEntries()
         self._stamp: Slots = np.zeros(0, np.int32)
+        self._scratch: Floats = np.empty(kernels.TOGETHER)
         self.items, self.lengths, self.close = self._entries.items, self._entries.lengths, self._entries.close
+        self.prints = self._entries.prints
 
     @property
     def radius(self) -> Floats:
@@ -73,7 +75,7 @@ class NearestLists:
         while not kernels.settle(
             first, table.sleeping > 0, off, slots, _NO_DISTANCES if far is None else far, objects.x, objects.y, seq,
             objects.word_off, objects.words, self._stamp, table.traits, table.shape, table.kw, table.pool, *entries.arrays,
-            row_of, changed, entries.state, done,
+            row_of, changed, entries.state, done, self._scratch,
         ):  # fmt: skip
             entries.grow()
         entered = np.flatnonzero(row_of[first : first + count] >= 0) + first

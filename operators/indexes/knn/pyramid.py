@@ -167,10 +167,10 @@ class RadiusPyramid:
         are larger, until they are read as well.
         """
         if near is not None:
-            moving = np.empty(len(slots), np.int32)
+            moving, due = np.empty(len(slots), np.int32), np.empty(len(near.slots), np.int64)
             count = kernels.learn(
                 near.slots, near.at, slots, self._lists.radius, self._table.shape, self._frame, self._stage, moving,
-                self._pool,
+                due, self._pool,
             )  # fmt: skip
             slots = moving[:count]
         if len(slots):
@@ -183,11 +183,11 @@ class RadiusPyramid:
         off = np.empty(len(objects.x) - first + 1, np.int64)
         words = int(np.diff(objects.word_off).max(initial=0)) + 1
         self._make_room(2 * TOGETHER * words + LANES, 2 * TOGETHER * words + LANES, 0)
-        tally = np.zeros(4, np.int64)
+        tally, counts = np.zeros(4, np.int64), np.empty(TOGETHER + 1, np.int64)
         while (
             stop := probe(
                 first, everything, ENOUGH, spots, objects.word_off, objects.words, self._pool, self._nodes_left,
-                self._blocks_left, self._hits, self._found, off, tally,
+                self._blocks_left, self._hits, self._found, off, tally, counts,
             )
         ) < 0:  # fmt: skip
             self._make_room(*tally[1:].tolist())

@@ -26,7 +26,7 @@ from operators.indexes.knn.pyramid_records import (
 )
 from operators.indexes.knn.pyramid_trees import insert, remove
 from streams.geometry import EARTH_RADIUS_M
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = ["NOWHERE", "close_places", "keys_of", "learn", "open_places", "refile"]
 
@@ -46,7 +46,7 @@ _MUCH = np.float32(0.7)
 _AHEAD = 16
 
 
-@kernel
+@lean_kernel
 def reach_of(radius: Any, u: Any, v: Any, frame: Floats) -> Any:
     """Return the square that a record's distance is held against, rounded up: an object at it or beyond cannot enter.
 
@@ -63,12 +63,12 @@ def reach_of(radius: Any, u: Any, v: Any, frame: Floats) -> Any:
     return np.float32(reach * reach * (1.0 + 1e-6))
 
 
-@kernel
+@lean_kernel
 def _stage_of(radius: Any) -> Int:
     return NOWHERE if radius == 0.0 else CLOSED if radius < np.inf else OPEN
 
 
-@kernel
+@lean_kernel
 def keys_of(slots: Slots, kw: Slots, pool: Slots, traits: NDArray[np.uint8], off: Slots, keys: Slots) -> Int:
     """Write the words under which subscriptions are filed: all where any will do, else the rarest, else none, which is word 0.
 
@@ -94,7 +94,7 @@ def keys_of(slots: Slots, kw: Slots, pool: Slots, traits: NDArray[np.uint8], off
     return count
 
 
-@kernel
+@lean_kernel
 def open_places(slots: Slots, off: Slots, stage: Stages, begin: Slots, where: Slots, free: Slots, state: Ints) -> bool:
     """Give subscriptions room to note where their records are; return whether there was enough, else nothing is done."""
     wanted = 0
@@ -117,7 +117,7 @@ def open_places(slots: Slots, off: Slots, stage: Stages, begin: Slots, where: Sl
     return True
 
 
-@kernel
+@lean_kernel
 def close_places(slots: Slots, off: Slots, begin: Slots, where: Slots, free: Slots) -> None:
     """Take that room back."""
     for i in range(slots.shape[0]):
@@ -169,17 +169,18 @@ def refile(
     return True
 
 
-@kernel
+@lean_kernel
 def learn(
     slots: Slots, at: Slots, changed: Slots, radius: Floats, shape: Floats, frame: Floats, stage: Stages, out: Slots,
-    pool: Pool,
+    due: Ints, pool: Pool,
 ) -> Int:  # fmt: skip
     """Give the records that a probe has read their new reach where it is much smaller; write who is to be filed anew.
 
-    A reach that is a little too large costs a distance now and then, one that is written costs a look at its box.
+    A reach that is a little too large costs a distance now and then, one that is written costs a look at its box. `due` has
+    room for as many numbers as records were read.
     """
     units, _, owner, nodes, children, links, _, _, _, _, state = pool
-    due, fewer = np.empty(slots.shape[0], np.int64), 0
+    fewer = 0
     for i in range(slots.shape[0]):
         if i + 2 * _AHEAD < slots.shape[0]:
             prefetch(radius, np.int64(slots[i + 2 * _AHEAD]))

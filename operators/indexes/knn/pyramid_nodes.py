@@ -20,31 +20,31 @@ from operators.indexes.knn.pyramid_records import (
     UNIT,
     UP,
 )
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 Int = Any  # a machine integer, numpy's or Python's
 Pool = Any  # the tuple of arrays that a pyramid is made of
 
 
-@kernel
+@lean_kernel
 def base_of(node: Int, state: Any) -> Int:
     """Return where a node begins."""
     return node * LANES * (4 * state[DIMENSIONS] + 1)
 
 
-@kernel
+@lean_kernel
 def regions_of(node: Int, state: Any) -> Int:
     """Return where the regions of a node's children begin."""
     return base_of(node, state) + LANES * (2 * state[DIMENSIONS] + 1)
 
 
-@kernel
+@lean_kernel
 def child_at(node: Int, place: Int, children: Any, state: Any) -> Int:
     """Return a child, as nodes have it."""
     return np.int64(children[base_of(node, state) + 2 * state[DIMENSIONS] * LANES + place])
 
 
-@kernel
+@lean_kernel
 def measure(node: Int, place: Int, units: Any, nodes: Any, children: Any, links: Any, state: Any) -> bool:
     """Make a child's box enclose what the child has, closely; return whether that has changed it."""
     dimensions, at, child = state[DIMENSIONS], base_of(node, state) + place, child_at(node, place, children, state)
@@ -63,7 +63,7 @@ def measure(node: Int, place: Int, units: Any, nodes: Any, children: Any, links:
     return changed
 
 
-@kernel
+@lean_kernel
 def mend(node: Int, place: Int, units: Any, nodes: Any, children: Any, links: Any, state: Any) -> None:
     """Make the box of a child enclose it closely, and so those of all that hold it."""
     while measure(node, place, units, nodes, children, links, state) and links[node, UP] >= 0:
@@ -71,14 +71,14 @@ def mend(node: Int, place: Int, units: Any, nodes: Any, children: Any, links: An
         node, place = up >> PLACE, up & PLACES
 
 
-@kernel
+@lean_kernel
 def reach_at(at: Int, owner: Any, state: Any) -> Int:
     """Return where the reach of the record is that `where` says is at some place."""
     own, dimensions = np.int64(owner[at >> PLACE]), state[DIMENSIONS]
     return (at >> PLACE) * UNIT * (dimensions + 2) + dimensions * (LANES if own >= 0 else -own) + (at & PLACES)
 
 
-@kernel
+@lean_kernel
 def ask_for(at: Int, units: Any, owner: Any, nodes: Any, state: Any) -> None:
     """Ask for the block of a record and for its box, both of which `learn_reach` reads."""
     own, dimensions = np.int64(owner[at >> PLACE]), state[DIMENSIONS]
@@ -89,7 +89,7 @@ def ask_for(at: Int, units: Any, owner: Any, nodes: Any, state: Any) -> None:
             prefetch(nodes, base_of(own >> PLACE, state) + row * LANES)
 
 
-@kernel
+@lean_kernel
 def learn_reach(at: Int, reach: Any, units: Any, owner: Any, nodes: Any, children: Any, links: Any, state: Any) -> None:
     """Give a record a smaller reach; boxes that end where its ball did become smaller with it."""
     own, dimensions, far = np.int64(owner[at >> PLACE]), state[DIMENSIONS], reach_at(at, owner, state)
@@ -107,7 +107,7 @@ def learn_reach(at: Int, reach: Any, units: Any, owner: Any, nodes: Any, childre
         box += 2 * LANES
 
 
-@kernel
+@lean_kernel
 def take_node(height: Int, pool: Pool) -> Int:
     """Return a node without children, for which there is room."""
     links, state = pool[5], pool[10]
@@ -122,7 +122,7 @@ def take_node(height: Int, pool: Pool) -> Int:
     return np.int64(node)
 
 
-@kernel
+@lean_kernel
 def give_node(node: Int, pool: Pool) -> None:
     """Take a node back."""
     links, state = pool[5], pool[10]
@@ -130,7 +130,7 @@ def give_node(node: Int, pool: Pool) -> None:
     state[FREE_NODE] = node
 
 
-@kernel
+@lean_kernel
 def _clear(node: Int, first: Int, pool: Pool) -> None:
     """Let no point be in the boxes of places that have no child."""
     nodes, state = pool[3], pool[10]
@@ -139,7 +139,7 @@ def _clear(node: Int, first: Int, pool: Pool) -> None:
         nodes[base + place] = np.inf
 
 
-@kernel
+@lean_kernel
 def adopt(node: Int, place: Int, child: Int, owner: Any, children: Any, links: Any, state: Any) -> None:
     """Put a child into a place."""
     children[base_of(node, state) + 2 * state[DIMENSIONS] * LANES + place] = child
@@ -149,7 +149,7 @@ def adopt(node: Int, place: Int, child: Int, owner: Any, children: Any, links: A
         links[child, UP] = (node << PLACE) | place
 
 
-@kernel
+@lean_kernel
 def append(node: Int, child: Int, region: Any, pool: Pool) -> None:
     """Add a child to a node that has room, with its region and its box."""
     units, _, owner, nodes, children, links, _, _, _, _, state = pool
@@ -162,7 +162,7 @@ def append(node: Int, child: Int, region: Any, pool: Pool) -> None:
     measure(node, place, units, nodes, children, links, state)
 
 
-@kernel
+@lean_kernel
 def region_of(node: Int, place: Int, region: Any, pool: Pool) -> None:
     """Write the region of a child: bounds by coordinate, the lower one first."""
     nodes, state = pool[3], pool[10]
@@ -171,7 +171,7 @@ def region_of(node: Int, place: Int, region: Any, pool: Pool) -> None:
         region[row] = nodes[at + row * LANES]
 
 
-@kernel
+@lean_kernel
 def region_over(node: Int, region: Any, pool: Pool) -> None:
     """Write what encloses the regions of a node's children."""
     nodes, links, state = pool[3], pool[5], pool[10]
@@ -181,7 +181,7 @@ def region_over(node: Int, region: Any, pool: Pool) -> None:
         region[2 * axis + 1] = greatest(nodes, at + (2 * axis + 1) * LANES, count)
 
 
-@kernel
+@lean_kernel
 def remove_child(node: Int, place: Int, pool: Pool) -> None:
     """Take a child out of a node; the last one takes its place."""
     _, _, owner, nodes, children, links, _, _, _, _, state = pool
@@ -195,7 +195,7 @@ def remove_child(node: Int, place: Int, pool: Pool) -> None:
     _clear(node, last, pool)
 
 
-@kernel
+@lean_kernel
 def nearest(node: Int, point: Any, but: Int, most: Int, pool: Pool) -> Int:
     """Return the child whose box has its middle nearest to a point, of those with at most so much in them; -1 for none."""
     nodes, children, links, state = pool[3], pool[4], pool[5], pool[10]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.knn.lanes import LANES, balls_around, boxes_around, lowest
 from operators.indexes.knn.pyramid_records import COUNT, COUNTS, DIMENSIONS, HAVE, HEIGHT, OPEN, PLACE, UNIT
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 __all__ = ["TOGETHER", "probe"]
 
@@ -25,7 +25,7 @@ _ENDLESS, _ALONE = 1 << _BITS, 2 << _BITS
 _FLAGS = _BITS + 2
 
 
-@kernel
+@lean_kernel
 def _tops(
     base: Int, stop: Int, word_off: Ints, object_words: Slots, words: Slots, owner: Slots, nodes: Singles, units: Singles,
     dimensions: Int, nodes_left: Ints, blocks_left: Ints,
@@ -59,7 +59,7 @@ def _tops(
     return tail, blocks
 
 
-@kernel
+@lean_kernel
 def _forget(base: Int, stop: Int, word_off: Ints, object_words: Slots, words: Slots) -> None:
     """Let words forget which objects have them."""
     words[0, HAVE] = 0
@@ -67,7 +67,7 @@ def _forget(base: Int, stop: Int, word_off: Ints, object_words: Slots, words: Sl
         words[object_words[j], HAVE] = 0
 
 
-@kernel
+@lean_kernel
 def _descend(
     base: Int, tail: Int, blocks: Int, spots: Singles, nodes: Singles, children: Slots, links: Slots, units: Singles,
     dimensions: Int, nodes_left: Ints, blocks_left: Ints,
@@ -102,7 +102,7 @@ def _descend(
     return blocks
 
 
-@kernel
+@lean_kernel
 def _read(
     base: Int, blocks: Int, everything: bool, spots: Singles, units: Singles, slots: Slots, owner: Slots, words: Slots,
     dimensions: Int, blocks_left: Ints, hits: Slots, counts: Ints,
@@ -138,20 +138,20 @@ def _read(
     return examined
 
 
-@kernel
+@lean_kernel
 def probe(
     first: Int, everything: bool, enough: Int, spots: Singles, word_off: Ints, object_words: Slots, pool: Any,
-    nodes_left: Ints, blocks_left: Ints, hits: Slots, found: Slots, off: Ints, tally: Ints,
+    nodes_left: Ints, blocks_left: Ints, hits: Slots, found: Slots, off: Ints, tally: Ints, counts: Ints,
 ) -> Int:  # fmt: skip
     """Find the records whose balls objects are in; return the object to go on with, or -1 where there is no room for the first.
 
     Objects go down the trees in small numbers together, one level of all of them after the other: what one level asks for
     has come when the next one reads it. Where that is too much for the room there is, fewer go together. `tally` is what was
-    examined and, where room is short, how much is needed for nodes, for blocks, and for what is found.
+    examined and, where room is short, how much is needed for nodes, for blocks, and for what is found; `counts` has room for
+    `TOGETHER` numbers and one more.
     """
     units, slots, owner, nodes, children, links, words, _, _, _, state = pool
     dimensions, objects, together = state[DIMENSIONS], word_off.shape[0] - 1, TOGETHER
-    counts = np.empty(TOGETHER + 1, np.int64)
     pairs = np.int64(0)
     tally[0], off[0] = 0, 0
     base = first

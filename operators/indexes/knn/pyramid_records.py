@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
 
 Int = Any  # a machine integer, numpy's or Python's
 Pool = Any  # the tuple of arrays that a pyramid is made of
@@ -40,12 +40,12 @@ PLACE, COUNT = 4, 5
 PLACES, COUNTS = (1 << PLACE) - 1, (1 << COUNT) - 1
 
 
-@kernel
+@lean_kernel
 def _class_of(room: Int) -> Int:
     return 0 if room == UNIT else 1 if room == 2 * UNIT else 2
 
 
-@kernel
+@lean_kernel
 def take_block(room: Int, pool: Pool) -> Int:
     """Return a block: a free one, the first part of a larger free one, or a new one, for which there is room."""
     slots, free, state = pool[1], pool[9], pool[10]
@@ -66,7 +66,7 @@ def take_block(room: Int, pool: Pool) -> Int:
     return np.int64(head)
 
 
-@kernel
+@lean_kernel
 def give_block(unit: Int, room: Int, pool: Pool) -> None:
     """Take a block back."""
     slots, free, state = pool[1], pool[9], pool[10]
@@ -75,7 +75,7 @@ def give_block(unit: Int, room: Int, pool: Pool) -> None:
     free[block_class] = unit
 
 
-@kernel
+@lean_kernel
 def move_record(
     unit: Int, room: Int, lane: Int, to: Int, to_room: Int, to_lane: Int, units: Any, slots: Any, where: Any, begin: Any,
     state: Any,
@@ -92,7 +92,7 @@ def move_record(
     where[p] = (to << PLACE) | to_lane
 
 
-@kernel
+@lean_kernel
 def write_record(
     slot: Int, which: Int, place: Any, reach: Any, unit: Int, room: Int, lane: Int, units: Any, slots: Any, where: Any,
     begin: Any, state: Any,
@@ -107,7 +107,7 @@ def write_record(
     where[begin[slot] + which] = (unit << PLACE) | lane
 
 
-@kernel
+@lean_kernel
 def resize_block(unit: Int, count: Int, room: Int, wanted: Int, pool: Pool) -> Int:
     """Return a block of another size with the same records."""
     units, slots, _, _, _, _, _, where, begin, _, state = pool

@@ -37,7 +37,7 @@ from operators.indexes.knn.pyramid_records import (
     take_block,
     write_record,
 )
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
 __all__ = ["insert", "remove"]
 
@@ -48,7 +48,7 @@ Pool = Any  # the tuple of arrays that a pyramid is made of
 # --- coming -----------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@lean_kernel
 def _place_for(node: Int, point: Any, pool: Pool) -> Int:
     """Return the child whose region a point is in; where there is none any more, the nearest one takes it in."""
     nodes, links, state = pool[3], pool[5], pool[10]
@@ -64,7 +64,7 @@ def _place_for(node: Int, point: Any, pool: Pool) -> Int:
     return place
 
 
-@kernel
+@lean_kernel
 def _upper_half(values: Any, count: Int) -> Int:
     """Return, as a mask, which half of some numbers are the larger ones."""
     mask = np.int64(0)
@@ -77,7 +77,7 @@ def _upper_half(values: Any, count: Int) -> Int:
     return mask
 
 
-@kernel
+@lean_kernel
 def _divide_block(
     node: Int, at: Int, slot: Int, which: Int, place: Any, reach: Any, tree: Int, region: Any, pool: Pool
 ) -> Int:
@@ -124,7 +124,7 @@ def _divide_block(
     return (other << COUNT) | moved
 
 
-@kernel
+@lean_kernel
 def _best_cut(node: Int, region: Any, pool: Pool) -> Int:
     """Return, as a mask, which children of a node, and in the next bit one more, are above the best plane between regions.
 
@@ -172,7 +172,7 @@ def _divide_node(node: Int, child: Int, tree: Int, region: Any, pool: Pool) -> I
     return other
 
 
-@kernel
+@lean_kernel
 def _new_root(word: Int, tree: Int, height: Int, child: Int, region: Any, pool: Pool) -> Int:
     words = pool[6]
     root = take_node(height, pool)
@@ -230,7 +230,7 @@ def insert(slot: Int, which: Int, word: Int, tree: Int, place: Any, reach: Any, 
         mend(links[node, UP] >> PLACE, links[node, UP] & PLACES, units, nodes, children, links, state)
 
 
-@kernel
+@lean_kernel
 def _insert_alone(slot: Int, which: Int, word: Int, tree: Int, place: Any, reach: Any, pool: Pool) -> None:
     """File a posting in the one block of a word, or as the first of it."""
     units, slots, owner, _, _, _, words, where, begin, _, state = pool
@@ -250,7 +250,7 @@ def _insert_alone(slot: Int, which: Int, word: Int, tree: Int, place: Any, reach
 # --- going ------------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@lean_kernel
 def remove(slot: Int, which: Int, word: Int, tree: Int, pool: Pool) -> None:
     """Take a posting out of a tree of a word."""
     units, slots, owner, nodes, children, links, words, where, begin, _, state = pool
@@ -339,7 +339,7 @@ def _join(node: Int, place: Int, other: Int, pool: Pool) -> None:
     mend(node, other, units, nodes, children, links, state)
 
 
-@kernel
+@lean_kernel
 def _lower(word: Int, tree: Int, pool: Pool) -> None:
     """Take the root from a tree while it has one child only."""
     _, _, owner, _, children, links, words, _, _, _, state = pool

@@ -151,6 +151,10 @@ class StandingKnn(StandingQueries):
             k=self._lists.lengths(slots), instant=np.zeros(count, np.bool_), off=off, seq=seq, ids=ids, value=far,
         )  # fmt: skip
 
+    def prints(self, numbers: Ints) -> Ints:
+        """Return for each of these queries, which are held, a number that no earlier state of its list had."""
+        return self._lists.prints(self.slots(numbers))
+
     def adopt(self, results: RankedBatch) -> None:
         """Add what others know of the lists of queries that are held."""
         if not len(results):
