@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 __all__ = [
     "LANES", "balls_around", "boxes_around", "greatest", "greatest_edge", "least", "least_edge", "lowest",
-    "scored_balls_around",
+    "same_as", "scored_balls_around",
 ]  # fmt: skip
 
 #: Numbers that are compared at a time.
@@ -145,6 +145,25 @@ def _boxes_around(typing_context: Any, array: Any, index: Any, dimensions: Any, 
     return whole(array, whole, whole, real, real, real), generate
 
 
+def _same_as(typing_context: Any, array: Any, index: Any, number: Any) -> Any:
+    """Tell which of sixteen int32 are a number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from llvmlite import ir
+
+        data, at, wanted = arguments
+        wide = ir.VectorType(ir.IntType(32), LANES)
+        first = builder.gep(context.make_array(signature.args[0])(context, builder, data).data, [at])
+        row = builder.load(builder.bitcast(first, wide.as_pointer()), align=4)
+        zero, nothing = ir.Constant(ir.IntType(32), 0), ir.Constant(wide, ir.Undefined)
+        sought = builder.insert_element(nothing, wanted, zero)
+        sought = builder.shuffle_vector(sought, nothing, ir.Constant(wide, [0] * LANES))
+        same = builder.icmp_signed("==", row, sought)
+        return builder.zext(builder.bitcast(same, ir.IntType(LANES)), ir.IntType(64))
+
+    return types.int64(array, types.int64, types.int32), generate
+
+
 def _lowest(typing_context: Any, mask: Any) -> Any:
     """Return the place of the lowest bit of a mask that has one."""
 
@@ -208,6 +227,11 @@ def _plain_scored_balls(
     return _bits((radius >= 0) & (radius * radius >= far))
 
 
+def _plain_same(array: Any, index: int, number: int) -> int:
+    """Stand in for `same_as` where kernels run as plain Python."""
+    return _bits(array.ravel()[index:][:LANES] == number)
+
+
 def _plain_boxes(array: Any, index: int, dimensions: int, *point: Any) -> int:
     """Stand in for `boxes_around` where kernels run as plain Python."""
     inside = np.ones(LANES, np.bool_)
@@ -244,6 +268,7 @@ def _instruction(generator: Callable[..., Any], plain: Callable[..., Any]) -> An
 balls_around: Any = _instruction(_balls_around, _plain_balls)
 scored_balls_around: Any = _instruction(_scored_balls_around, _plain_scored_balls)
 boxes_around: Any = _instruction(_boxes_around, _plain_boxes)
+same_as: Any = _instruction(_same_as, _plain_same)
 lowest: Any = _instruction(_lowest, _plain_lowest)
 least: Any = _instruction(_extreme(upper=False), _plain_extreme(np.min))
 greatest: Any = _instruction(_extreme(upper=True), _plain_extreme(np.max))

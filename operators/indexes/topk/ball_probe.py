@@ -78,7 +78,7 @@ def curve(spots: Singles, out: Ints) -> None:
 
 @lean_kernel
 def probes(
-    order: Ints, off: Ints, words: Slots, weights: Floats, raw: Ints, keys: Ints, row: Slots, word: Slots, exact: Floats,
+    order: Ints, off: Ints, words: Slots, weights: Floats, raw: Ints, keys: Ints, row: Slots, word: Slots,
     weight: Singles, norm: Singles, sign: Slots,
 ) -> None:  # fmt: skip
     """Write, for each message in this order and each of its words, what a probe needs."""
@@ -89,7 +89,7 @@ def probes(
         for j in range(off[message], off[message + 1]):
             keys[count] = (np.int64(words[j]) << _WHICH_BITS) | count
             row[count], word[count] = message, words[j]
-            exact[count], weight[count] = weights[j], np.float32(weights[j]) * _UP
+            weight[count] = np.float32(weights[j]) * _UP
             norm[count] = np.float32(math.sqrt(square)) * _UP
             sign[count] = bits
             square += weights[j] * weights[j]

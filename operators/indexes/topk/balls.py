@@ -21,9 +21,11 @@ have overflowed, when many of them would be better elsewhere, or when messages h
 
 Costs: a probe reads, for each keyword of a message, up to three by three cells of each of its grids.
 Memory: 28 bytes a ball, with a quarter of room to spare, at most two cells of four bytes, and 20 bytes a subscription to find
-its balls again; 48 bytes a keyword.
+its balls again; 48 bytes a keyword. During a probe 16 bytes a candidate, of which four for each subscription, or a million, are
+held at a time.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,9 +36,9 @@ from operators.indexes.knn.blocks import BLOCK_CLASSES
 from operators.indexes.topk import ball_kernels as kernels
 from operators.indexes.topk import ball_memory, ball_probe
 from operators.indexes.topk.frame import frame_of
-from operators.indexes.topk.scored_pairs import PROBE_BITS, KnownMessages, Verifier, known_messages
+from operators.indexes.topk.scored_pairs import PROBE_BITS, Columns, KnownMessages, Verifier, known_messages
 from operators.indexes.topk.scored_table import INLINE, ScoredTable, X, Y
-from operators.indexes.topk.topk_index import Hits, Messages, joined_hits
+from operators.indexes.topk.topk_index import Hits, Messages
 
 __all__ = ["Balls"]
 
@@ -44,8 +46,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
-#: Candidates that are verified together.
-CANDIDATES = 1 << 16
+#: Candidates that are verified together, at most, and how many of each subscription: the more there are, the nearer to each
+#: other are those that come one after the other. The 16 bytes that each takes are given back with the hits.
+CANDIDATES, OF_EACH = 1 << 20, 4
 #: Of the balls that a call has tested, so many are named at most.
 LOOKED = 1 << 13
 #: Candidates are sorted into so many ranges of slots.
@@ -72,8 +75,6 @@ class Balls:
         self._state: Ints = np.zeros(kernels.STATE_SIZE, np.int64)
         self._due: Slots = np.empty(0, np.int32)
         self._waiting: Slots = np.empty(0, np.int32)
-        self._candidates: Ints = np.empty(0, np.int64)
-        self._sorted: Ints = np.empty(0, np.int64)
         self._ends: Ints = np.empty(RANGES + 2, np.int64)
         self._scratch = _scratch(256)
 
@@ -82,7 +83,7 @@ class Balls:
         """Bytes in use; capacity that was never touched is address space, not memory."""
         state = self._state
         pools = 28 * int(state[kernels.BALLS_TOP]) + 4 * int(state[kernels.STARTS_TOP] + state[kernels.MORE_TOP])
-        scratch = sum(part.nbytes for part in self._scratch) + 2 * self._candidates.nbytes + self._verifier.nbytes
+        scratch = sum(part.nbytes for part in self._scratch) + self._verifier.nbytes
         rows = 4 * INLINE * self._table.roster.top + 4 * kernels.WORD_WIDTH * self._table.words.top
         return int(pools + scratch + rows)
 
@@ -187,7 +188,6 @@ class Balls:
         ball_probe.curve(spots, order)
         order.sort()
         keys, row, word = np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
-        exact = np.empty(total)
         weight, norm, sign = np.empty(total, np.float32), np.empty(total, np.float32), np.empty(total, np.int32)
         ball_probe.probes(
             order,
@@ -198,46 +198,48 @@ class Balls:
             keys,
             row,
             word,
-            exact,
             weight,
             norm,
             sign,
         )
         keys.sort()
-        room = min(CANDIDATES, 16 * len(self._table) + 1024)
-        if room > len(self._candidates):
-            self._candidates, self._sorted = np.empty(room, np.int64), np.empty(room, np.int64)
+        held = len(self._table)
+        room = min(max(CANDIDATES, OF_EACH * held), 16 * held + 1024)
+        lots = np.empty(room, np.int64), np.empty(room, np.int64)
         runs = np.empty((ball_probe.TOGETHER * ball_probe.MOST_RUNS, 3), np.int64)
         found, first, tally = [], 0, np.zeros(ball_probe.TALLY_SIZE, np.int64)
         looked, tally[ball_probe.EVERY] = np.empty((2, LOOKED), np.int32), 1
         while first < total:
             first = int(ball_probe.scan(
-                keys, first, row, word, weight, norm, sign, spots, self._pool, self._due, runs, self._candidates, looked, tally
+                keys, first, row, word, weight, norm, sign, spots, self._pool, self._due, runs, lots[0], looked, tally
             ))  # fmt: skip
-            if tally[ball_probe.COUNT]:
-                found.append(self._verify(int(tally[ball_probe.COUNT]), (row, word, exact), known))
+            hits = self._verify(int(tally[ball_probe.COUNT]), lots, (row, word), known)
+            found.append(hits if first == total else (hits[0].copy(), hits[1].copy(), hits[2].copy()))
         self._refresh()
-        columns = self._parted(joined_hits(found)) if len(found) > 1 else _columns(joined_hits(found))
+        columns = found[0] if len(found) == 1 else self._parted(found)
         return Hits(*columns, int(tally[ball_probe.TESTED]), *looked[:, : tally[ball_probe.LOOKED]].copy())
 
-    def _verify(self, count: int, probes: tuple[Slots, Slots, Floats], known: KnownMessages) -> Hits:
-        sorted_ones = self._sorted[:count]
-        ball_probe.parted(self._candidates[:count], PROBE_BITS + self._shift(), self._ends, sorted_ones)
-        return self._verifier.hits(sorted_ones, known, probes)
+    def _verify(
+        self, count: int, lots: tuple[Ints, Ints], probes: tuple[Slots, Slots], known: KnownMessages
+    ) -> Columns:
+        """Return the hits among candidates, which are sorted and then written over."""
+        candidates, ordered = lots[0][:count], lots[1][:count]
+        ball_probe.parted(candidates, PROBE_BITS + self._shift(), self._ends, ordered)
+        halves = candidates.view(np.int32)
+        hits = self._verifier.hits(ordered, known, probes, (halves[:count], halves[count:], ordered.view(np.float64)))
+        return hits.row, hits.slot, hits.score
 
     def _shift(self) -> int:
         """Return what slots are shifted by to be ranges of them."""
         return (self._table.roster.top // RANGES).bit_length()
 
-    def _parted(self, hits: Hits) -> tuple[Slots, Slots, Floats]:
-        """Return hits by ranges of slots."""
-        out = np.empty_like(hits.row), np.empty_like(hits.slot), np.empty_like(hits.score)
-        ball_probe.parted_hits(*_columns(hits), self._shift(), self._ends, *out)
+    def _parted(self, found: Sequence[Columns]) -> Columns:
+        """Return the hits of several lots, or of none, by ranges of slots."""
+        row, slot = (np.concatenate([np.empty(0, np.int32), *(one[which] for one in found)]) for which in (0, 1))
+        score = np.concatenate([np.empty(0), *(one[2] for one in found)])
+        out = np.empty_like(row), np.empty_like(slot), np.empty_like(score)
+        ball_probe.parted_hits(row, slot, score, self._shift(), self._ends, *out)
         return out
-
-
-def _columns(hits: Hits) -> tuple[Slots, Slots, Floats]:
-    return hits.row, hits.slot, hits.score
 
 
 def _scratch(room: int) -> tuple[Any, ...]:
