@@ -102,7 +102,7 @@ class RankedMerger(Bolt):
         if self._grows:
             nearest = standing & (lists.type == TYPE_KNN) & (lists.k > 0)
             if nearest.any():
-                self._emit(self._nearest.enter(lists.where(nearest)), emit)
+                self._emit(self._unsaid(self._nearest.enter(lists.where(nearest))), emit)
                 standing &= ~nearest
             if len(self._nearest):
                 notes = standing & (lists.k < 0)
@@ -188,6 +188,14 @@ class RankedMerger(Bolt):
             return
         self._emit(lists if new.all() else lists.take(np.flatnonzero(new)), emit)
 
+    def _unsaid(self, lists: RankedBatch) -> RankedBatch:
+        """Return lists without those that were passed on before a run went on with queries that have several homes."""
+        if not len(self._said):
+            return lists
+        new = self._said.exchange(lists.number, fingerprints(lists))
+        self._said.remove(lists.number)
+        return lists.take(np.flatnonzero(new))
+
     def _emit(self, lists: RankedBatch, emit: Emitter) -> None:
         """Pass lists on, and to evaluators how far those of the nearest reach."""
         if not len(lists):
@@ -222,6 +230,10 @@ class RankedMerger(Bolt):
         self._nearest.restore(state["nearest"])
         self._said.restore(state["said"])
         self._last_ts = state["last_ts"]
+        if not self._grows:  # with fewer evaluators a query may have one home where it had several
+            lists = self._nearest.snapshot()
+            self._said.exchange(lists.number, fingerprints(lists))
+            self._nearest.remove(lists.number)
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:

@@ -98,6 +98,27 @@ def test_radii_are_sent_back_while_somebody_can_read_them(final):
     assert [batch.column("bound").tolist() for batch in emit.batches("radii")] == ([] if final else [[0.25]])
 
 
+@pytest.mark.parametrize("one_home", [False, True])
+def test_lists_are_not_said_again_where_queries_have_other_homes_after_a_run_went_on(one_home):
+    """One evaluator becomes several, or several become one: what was passed on is known, and what is new is passed on once."""
+
+    def nearest(number, *items):
+        return ranked([(number, 1, 2, list(items))], type_=TYPE_KNN)
+
+    before = opened(RankedMerger(), one_home=one_home)
+    assert short(sent(before, (0, nearest(7, (1, 1.0), (2, 2.0))), (0, nearest(8, (3, 3.0))))) == [
+        (7, [1, 2]),
+        (8, [3]),
+    ]
+    states = RankedMerger.redistribute([before.snapshot()], Division("merger", 1, queries=QueryBatch.empty()))
+    merger = opened(RankedMerger(), one_home=not one_home)
+    merger.restore(unpack_state(pack_state(states[0])))
+    assert sent(merger, (0, nearest(7, (1, 1.0), (2, 2.0)))) == []
+    assert short(sent(merger, (0, nearest(8, (4, 1.0), (3, 3.0))))) == [(8, [4, 3])]
+    assert short(sent(merger, (0, nearest(7, (5, 0.5), (1, 1.0))))) == [(7, [5, 1])]
+    assert sent(merger, (0, nearest(8, (4, 1.0), (3, 3.0)))) == []
+
+
 def test_merger_takes_a_withdrawn_list_off_and_keeps_a_new_one():
     """An evaluator's list that is part of another's goes, also where the same evaluator sends one again in that epoch."""
     merger = opened(RankedMerger())
