@@ -509,9 +509,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_comes_twice(tmp_path):
 
 
 @pytest.mark.ray
-def test_a_service_on_ray_loses_nothing_with_its_engine(tmp_path, monkeypatch):
+def test_a_service_on_ray_loses_nothing_with_its_engine(tmp_path):
     """With the tasks on Ray, and the engine killed between two publishes, a subscriber gets each match once."""
-    monkeypatch.setenv("RAY_worker_niceness", "0")
     state, rng = tmp_path / "state", random.Random(2)
     with served(CONF / "quickstart.toml", tmp_path, "--runtime", "ray", state=state) as service:
         service.until_ready()

@@ -14,6 +14,7 @@ from streams.errors import RunError
 from topology.declaration import Topology
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read by Ray when it is imported
+os.environ.setdefault("RAY_worker_niceness", "0")  # 15 is for work in the background: beside others it stands still
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns on machines without accelerators
 
 import ray
