@@ -100,10 +100,12 @@ def odd_times(topology: Topology) -> str | None:
         lambda chunk: chunk.records or len(chunk.batch), chunks
     )  # a followed file may have nothing yet
     ts = next((int(chunk.batch.ts[0]) for chunk in here if len(chunk.batch)), None)
-    if ts is None or USUAL_TIMES.start <= ts < USUAL_TIMES.stop:
+    if ts is None or objects.form.row_times or USUAL_TIMES.start <= ts < USUAL_TIMES.stop:
         return None
     ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.time_unit]
     units = [unit for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000)) if ms in USUAL_TIMES]
+    if not units and "time_unit" in source.options:
+        return None  # whoever says what numbers count, and has none that count from 1970, counts from elsewhere
     remedy = (
         f"--set spout.{source.name}.time_unit={units[0]}" if units else "the column of times, or its unit (time_unit)"
     )
