@@ -1,4 +1,4 @@
-"""Kernels that find words in UTF-8 text, number them, and sort ragged rows.
+"""Kernels that find words in UTF-8 text, number them and others that are given whole, and sort ragged rows.
 
 The table of words is a set of flat arrays that `streams.vocabulary` owns:
 
@@ -11,9 +11,9 @@ The table of words is a set of flat arrays that `streams.vocabulary` owns:
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.kernel import kernel
+from streams.kernel import kernel, lean_kernel
 
-__all__ = ["BEGIN", "END", "ENTRY_WIDTH", "find_words", "rehash", "sort_rows"]
+__all__ = ["BEGIN", "END", "ENTRY_WIDTH", "find_items", "find_words", "rehash", "sort_rows"]
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -33,6 +33,8 @@ def _letters() -> Bytes:
 
 
 _LETTERS = _letters()
+#: A word that is given whole stays as it is.
+_AS_GIVEN = np.arange(256, dtype=np.uint8)
 #: Columns of `entries`.
 HASH, BEGIN, END, STAMP = 0, 1, 2, 3
 ENTRY_WIDTH = 4
@@ -42,16 +44,17 @@ _PRIME = np.uint64(1099511628211)
 _INSERTION_SORT_UP_TO = 48
 
 
-@kernel
+@lean_kernel
 def _slot(hashed: np.uint64, mask: int) -> np.int64:
     """Spread a hash over the table: the low bits of FNV-1a alone cluster for short words."""
     return np.int64((hashed ^ (hashed >> np.uint64(29))) & np.uint64(mask))
 
 
-@kernel
+@lean_kernel
 def _number(
-    data: Bytes, start: int, stop: int, hashed: np.uint64, slots: Offsets, entries: Ints, arena: Bytes, words: int
-) -> int:
+    data: Bytes, start: int, stop: int, letters: Bytes, hashed: np.uint64, slots: Offsets, entries: Ints, arena: Bytes,
+    words: int,
+) -> int:  # fmt: skip
     """Return the number of a word, which is `words` for one that was not there; it is now."""
     mask = len(slots) - 1
     slot = _slot(hashed, mask)
@@ -62,20 +65,20 @@ def _number(
         begin = entries[word, BEGIN]
         if entries[word, HASH] == key and entries[word, END] - begin == size:
             j = 0
-            while j < size and arena[begin + j] == _LETTERS[data[start + j]]:
+            while j < size and arena[begin + j] == letters[data[start + j]]:
                 j += 1
             if j == size:
                 return word
         slot = (slot + 1) & mask
     used = entries[words - 1, END] if words else 0
     for j in range(size):
-        arena[used + j] = _LETTERS[data[start + j]]
+        arena[used + j] = letters[data[start + j]]
     slots[slot] = words
     entries[words, HASH], entries[words, BEGIN], entries[words, END], entries[words, STAMP] = key, used, used + size, -1
     return words
 
 
-@kernel
+@lean_kernel
 def find_words(
     data: Bytes,
     off: Ints,
@@ -112,7 +115,7 @@ def find_words(
             i += 1
             if i - start < 3:
                 continue
-            word = _number(data, start, i - 1, hashed, slots, entries, arena, words)
+            word = _number(data, start, i - 1, _LETTERS, hashed, slots, entries, arena, words)
             words = max(words, word + 1)
             if entries[word, STAMP] != stamp + row:
                 entries[word, STAMP] = stamp + row
@@ -120,6 +123,28 @@ def find_words(
                 count += 1
         found_off[row + 1] = count
     return rows, words
+
+
+@lean_kernel
+def find_items(
+    data: Bytes, off: Ints, first: int, slots: Offsets, entries: Ints, arena: Bytes, words: int, found: Offsets
+) -> tuple[int, int]:
+    """Number words that are given whole, `first` and on, adding those that are new.
+
+    Word n is ``data[off[n] : off[n + 1]]``. Returns the word before which it stopped because the table has no room for it
+    (the number of words given when all were done) and the number of words in the table.
+    """
+    for item in range(first, len(off) - 1):
+        used = entries[words - 1, END] if words else 0
+        if words == len(entries) or used + off[item + 1] - off[item] > len(arena):
+            return item, words
+        hashed = _BASIS
+        for at in range(off[item], off[item + 1]):
+            hashed = (hashed ^ np.uint64(data[at])) * _PRIME
+        word = _number(data, off[item], off[item + 1], _AS_GIVEN, hashed, slots, entries, arena, words)
+        words = max(words, word + 1)
+        found[item] = word
+    return len(off) - 1, words
 
 
 @kernel
@@ -144,7 +169,7 @@ def sort_rows(off: Ints, values: Ints, out_off: Offsets, out: Ints) -> None:
                 out[count] = values[i]
                 count += 1
         if count - start > _INSERTION_SORT_UP_TO:
-            out[start:count] = np.sort(out[start:count])
+            out[start:count].sort()
         else:
             for i in range(start + 1, count):
                 value = out[i]

@@ -7,7 +7,7 @@ n^2 / 2^63 for n of them (5e-8 for a million).
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,9 +25,6 @@ __all__ = ["UNSEEN_BASE", "Encoder", "Vocabulary", "unseen_id"]
 #: Ids at or above this belong to words that the prepared vocabulary does not have.
 UNSEEN_BASE = 1 << 62
 _DROPPED = -1
-
-#: Keywords longer than this are looked up anew each time.
-_LONGEST_REMEMBERED = 256
 
 
 def unseen_id(word: str) -> int:
@@ -72,22 +69,6 @@ class Vocabulary:
         return np.log(1.0 + self.documents / (1.0 + df))
 
 
-class _Named(dict[str, int]):
-    """Keyword as given to id, filled as keywords are met."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: Callable[[str], int]) -> None:
-        super().__init__()
-        self._name = name
-
-    def __missing__(self, keyword: str) -> int:
-        found = self._name(keyword)
-        if len(keyword) <= _LONGEST_REMEMBERED:
-            self[keyword] = found
-        return found
-
-
 class Encoder:
     """Turns columns of text or of keyword lists into ragged columns of ascending, distinct keyword ids.
 
@@ -112,7 +93,7 @@ class Encoder:
         self._told: set[int] = set()
         self._new: dict[int, str] = {}
         self._tokens = WordTable(self._token_id, remember)
-        self._keywords = _Named(self._keyword_id)
+        self._keywords = WordTable(self._keyword_id, remember)
 
     def _word_id(self, word: str) -> int:
         found = self._ranks.get(word)
@@ -154,10 +135,6 @@ class Encoder:
 
     def lists(self, column: pa.ListArray) -> tuple[Offsets, Ints]:
         """Return the keyword ids of each list of keywords; a null list is an empty one, an empty keyword is none."""
-        if len(self._keywords) > self._remember:
-            self._keywords.clear()
         column = column.fill_null([]) if column.null_count else column
-        flat = column.flatten().dictionary_encode()
-        ids = np.fromiter(map(self._keywords.__getitem__, flat.dictionary.to_pylist()), np.int64, len(flat.dictionary))
         off = np.asarray(column.offsets)
-        return distinct_rows(off - off[0], ids[flat.indices.to_numpy(zero_copy_only=False)])
+        return distinct_rows(off - off[0], self._keywords.items(column.flatten()))

@@ -1,6 +1,6 @@
-"""The words an encoder has met in texts: an open-addressing table over flat arrays, with an id for each word.
+"""The words an encoder has met, in texts or given whole: an open-addressing table over flat arrays, with an id for each word.
 
-A text goes through one kernel (`streams.token_kernels`); Python sees a word only once, to name its id.
+All of them go through one kernel (`streams.token_kernels`); Python sees a word only once, to name its id.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streams.columns import Ints, Offsets
-from streams.token_kernels import BEGIN, END, ENTRY_WIDTH, find_words, rehash, sort_rows
+from streams.token_kernels import BEGIN, END, ENTRY_WIDTH, find_items, find_words, rehash, sort_rows
 from streams.tokens import ROW_END, split_rows
 
 __all__ = ["WordTable", "distinct_rows"]
@@ -97,6 +97,22 @@ class WordTable:
         if len(self._ids) > self._limit:
             self._forget()
         return distinct_rows(found_off, ids)
+
+    def items(self, words: pa.StringArray) -> Ints:
+        """Return the id of each word, which is one as it is given."""
+        data, off = _utf8(words)
+        found, ids = np.empty(len(words), np.int32), np.empty(len(words), np.int64)
+        item = 0
+        while item < len(words):
+            known, first = self._words, item
+            item, self._words = find_items(data, off, item, self._slots, self._entries, self._arena, known, found)
+            self._name_words(known)
+            ids[first:item] = self._ids[found[first:item]]
+            if item < len(words):
+                self._make_room(1, int(off[item + 1] - off[item]))
+        if len(self._ids) > self._limit:
+            self._forget()
+        return ids
 
     def _name_words(self, known: int) -> None:
         bounds = self._entries[known : self._words, BEGIN : END + 1].tolist()

@@ -80,6 +80,15 @@ class RecordBlock:
             self.size[first:], self.too_long[first:], self.unclosed,
         )  # fmt: skip
 
+    def take(self, rows: Ints) -> "RecordBlock":
+        """Return some of the records, one after the other."""
+        sizes = self.stop[rows] - self.start[rows]
+        start = np.cumsum(sizes + 1) - sizes - 1
+        data = np.frombuffer(b"\n".join(map(self.record, rows.tolist())), np.uint8)
+        return RecordBlock(
+            data, start, start + sizes, self.line[rows], self.size[rows], self.too_long[rows], self.unclosed
+        )
+
     def record(self, row: int) -> bytes:
         """Return the bytes of one record."""
         return self.data[self.start[row] : self.stop[row]].tobytes()

@@ -57,6 +57,13 @@ class ObjectColumns:
     def __len__(self) -> int:
         return len(self.ts)
 
+    def take(self, rows: Ints) -> "ObjectColumns":
+        """Return the columns of these rows, each of them once."""
+        return ObjectColumns(
+            self.ids.take(rows), self.ts[rows], self.x[rows], self.y[rows], self.op[rows], self.keywords.take(rows),
+            self.objections.take(rows), self.geographic,
+        )  # fmt: skip
+
     @classmethod
     def concat(cls, parts: list["ObjectColumns"]) -> "ObjectColumns":
         """Put the objects of blocks one after the other; there must be at least one block."""

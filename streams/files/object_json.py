@@ -6,6 +6,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from streams.files import json_blocks
@@ -28,6 +29,7 @@ from streams.files.object_fields import (
     time_values,
 )
 from streams.files.object_form import ObjectForm, reached
+from streams.files.object_lines import ObjectLines
 from streams.files.object_tables import joined_texts
 from streams.files.objections import Objections, shown
 from streams.geometry import Rect
@@ -60,6 +62,11 @@ class JsonKeys:
         return {source: name for name, sources in self.sources.items() for source in sources}
 
     @property
+    def single(self) -> bool:
+        """Whether no field is under several keys."""
+        return all(len(sources) < 2 for sources in self.sources.values())
+
+    @property
     def plain(self) -> bool:
         """Whether every field has its own name."""
         return all(sources == (name,) for name, sources in self.sources.items())
@@ -74,9 +81,30 @@ def keys_of(path: str, first: RecordBlock, form: ObjectForm) -> JsonKeys:
 
 
 def json_objects(block: RecordBlock, keys: JsonKeys, space: Rect, limits: ReadLimits) -> ObjectColumns:
-    """Read a block of lines: at once where that can be trusted, else line by line, with the same result."""
+    """Read a block of lines: by a kernel where they are plain, at once where that can be trusted, else line by line.
+
+    The result is the same.
+    """
     if keys.nested:
         return _exact(block, 0, len(block), keys, space, limits)
+    if not keys.single or block.not_utf8().any():
+        return _parsed(block, keys, space, limits)
+    lines = ObjectLines(block, keys.sources, keys.form)
+    if not len(lines):
+        return _parsed(block, keys, space, limits)
+    plain = settle(
+        lines.ids(), lines.times(), lines.places(), lines.operations(), lines.keywords(), space, limits,
+        Objections(len(lines)),
+    )  # fmt: skip
+    if len(lines) == len(block):
+        return plain
+    rest = np.flatnonzero(~lines.plain)
+    both = ObjectColumns.concat([plain, _parsed(block.take(rest), keys, space, limits)])
+    return both.take(np.argsort(np.concatenate([np.flatnonzero(lines.plain), rest])))
+
+
+def _parsed(block: RecordBlock, keys: JsonKeys, space: Rect, limits: ReadLimits) -> ObjectColumns:
+    """Read lines that may be any JSON, or none."""
     at_once = _few if len(block) <= json_blocks.FEW_LINES else _fast
     parts = parse_runs(
         block,

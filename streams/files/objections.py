@@ -58,6 +58,14 @@ class Objections:
             self.bad[row] = True
             self.reasons[row] = reason
 
+    def take(self, rows: NDArray[np.int64]) -> "Objections":
+        """Return the objections against these rows."""
+        taken = Objections(len(rows))
+        taken.bad = self.bad[rows]
+        bad = np.flatnonzero(taken.bad)
+        taken.reasons = {row: self.reasons[old] for row, old in zip(bad.tolist(), rows[bad].tolist(), strict=True)}
+        return taken
+
     @classmethod
     def concat(cls, parts: list["Objections"]) -> "Objections":
         """Put the objections of blocks one after the other."""

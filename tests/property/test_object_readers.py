@@ -16,9 +16,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from streams.batches import tuple_rows
-from streams.files import json_blocks
-from streams.files.file_blocks import ReadLimits, read_records
+from streams.files import json_blocks, object_json
+from streams.files.file_blocks import ReadLimits, cut_records_of, read_records
 from streams.files.object_files import SHARE_RUN, ObjectChunk, read_objects
+from streams.files.object_form import ObjectForm
+from streams.files.object_lines import ObjectLines
 from streams.files.object_order import ObjectOrder
 from streams.files.record_kernels import copy_fields, cut_fields
 from streams.geometry import Rect
@@ -185,14 +187,126 @@ def test_json_objects_are_accepted_by_the_rules(folder, records):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(files, st.lists(typed, max_size=12).map(lambda found: "\n".join(map(json.dumps, found)).encode())))
 def test_json_lines_read_fast_are_read_exactly(folder, content):
-    """A few lines at once, and whole blocks through Arrow, give what line after line gives, word for word."""
+    """A kernel, a few lines at once, and whole blocks through Arrow, give what line after line gives, word for word."""
     path = folder / "lines.jsonl"
     path.write_bytes(content)
     fast = rows(read(path))
-    with mock.patch.object(json_blocks, "FEW_LINES", 0):
-        assert rows(read(path)) == fast
-    with mock.patch.object(json_blocks, "trusted_lines", lambda block: np.zeros(len(block), np.bool_)):
-        assert rows(read(path)) == fast
+    assert read_in_each_way(path) == [fast, fast, fast]
+
+
+def read_in_each_way(path, **options):
+    """Return the rows of a file without the kernel: a few lines at once, through Arrow, and line after line."""
+    with mock.patch.object(object_json.JsonKeys, "single", False):
+        few = rows(read(path, **options))
+        with mock.patch.object(json_blocks, "FEW_LINES", 0):
+            arrow = rows(read(path, **options))
+        with mock.patch.object(json_blocks, "trusted_lines", lambda block: np.zeros(len(block), np.bool_)):
+            return [few, arrow, rows(read(path, **options))]
+
+
+blanks = st.sampled_from(["", "", "", "", " ", "\t", " \r "])
+digits = st.text(st.sampled_from("0123456789"), min_size=1, max_size=22)
+numbers = st.one_of(
+    st.floats(0, 1).map(repr), st.floats(allow_nan=False, allow_infinity=False).map(repr), st.integers(-9, 99).map(str),
+    st.builds("{}{}{}{}".format, st.sampled_from(["", "-", "+"]), digits, st.one_of(st.just(""), digits.map(".{}".format)),
+              st.one_of(st.just(""), st.builds("{}{}".format, st.sampled_from(["e", "E+", "e-"]), st.integers(0, 400)))),
+    st.sampled_from(["-0", "-0.0", "0.", ".5", "1e", "1e+", "00", "0e5", "0x1", "NaN", "Infinity", "1_0", "0.1e-0005", "-"]),
+    st.sampled_from(["9" * 18, "9" * 19, "-" + "9" * 18, str(2**63 - 1), str(2**63), "9" * 400, "0." + "0" * 30 + "7"]),
+)  # fmt: skip
+strings = st.one_of(
+    st.text(st.sampled_from("aB é\u4e00\U0001f30d"), max_size=5).map(lambda text: json.dumps(text, ensure_ascii=False)),
+    st.text(max_size=4).map(json.dumps),
+    st.lists(
+        st.sampled_from(["a", "storm ", "é", '\\"', "\\\\", "\\/", "\\n", "\\u00e9", "\\u0000", "\\u4E00", "\\ud83c\\udf0d",
+                         "\\ud800", "\\x", "\\u12", "\\u00G0", "\x01", "\x7f", "\\"]),
+        max_size=4,
+    ).map(lambda parts: '"{}"'.format("".join(parts))),
+    st.sampled_from(['"upsert"', '"delete"', '"Delete"', '"del\\u0065te"', '"1970-01-01T00:00:00.004Z"', '"5"', '""', '"']),
+)  # fmt: skip
+lists = st.tuples(st.lists(st.one_of(strings, strings, strings, numbers, st.just("null")), max_size=4), blanks).map(
+    lambda drawn: "[" + f"{drawn[1]},{drawn[1]}".join(drawn[0]) + "]"
+)
+values = st.one_of(
+    numbers, strings, lists, st.sampled_from('null true false nul [] [,] {} {"a":1} [[1]] []] n'.split())
+)
+keys = st.sampled_from([*"id ts x y lon lat text keywords keyword_ids op other ids i".split(), "i\\u0064", 'a\\"', "é"])
+usual = {
+    "id": st.one_of(numbers, strings), "ts": st.one_of(st.integers(0, 9).map(str), strings), "x": numbers, "y": numbers,
+    "lon": numbers, "lat": numbers, "text": strings, "keywords": lists, "op": strings, "keyword_ids": st.just("[1]"),
+}  # fmt: skip
+members = keys.flatmap(
+    lambda key: st.tuples(st.just(key), st.one_of(usual.get(key, values), usual.get(key, values), values))
+)
+written = st.builds(
+    lambda kept, more, order, blank, ends: _written([*kept, *more], order, blank, ends),
+    st.tuples(*(st.tuples(st.just(key), usual[key]) for key in ("id", "ts", "x", "y"))),
+    st.lists(members, max_size=4), st.randoms(use_true_random=False), blanks,
+    st.sampled_from([("{", "}")] * 9 + [("{", ",}"), ("{,", "}"), ("{", "}}"), ("{", "} 1"), ("{", ""), (" {", "} ")]),
+)  # fmt: skip
+
+
+def _written(pairs, order, blank, ends):
+    order.shuffle(pairs)
+    inner = f"{blank},{blank}".join(f'"{key}"{blank}:{blank}{value}' for key, value in pairs)
+    return f"{ends[0]}{blank}{inner}{blank}{ends[1]}"
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(
+    st.lists(written, max_size=12),
+    st.sampled_from(["\n", "\r\n", "\n\n"]),
+    st.sampled_from(["ms", "s", "us"]),
+    st.booleans(),
+)
+@example(
+    ['{"id":"","ts":0,"x":0,"y":0}', '{"id":7,"ts":0,"x":0,"y":0}', '{"id":"7","ts":0,"x":0,"y":0}'], "\n", "ms", False
+)
+def test_json_lines_of_any_spelling_are_read_exactly(folder, found, end, unit, numbered):
+    """What the kernel takes for plain is what Python's json module says; all else is as if there were no kernel."""
+    path = folder / "spelled.jsonl"
+    path.write_bytes(end.join(found).encode())
+    form = ObjectForm(time_unit=unit, row_ids=numbered)
+    fast = rows(read(path, form=form))
+    assert read_in_each_way(path, form=form) == [fast, fast, fast]
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.one_of(numbers, st.builds("{}e{}".format, st.integers(1, 10**19), st.integers(-40, 60))),
+        min_size=1,
+        max_size=400,
+    )
+)
+def test_json_numbers_are_the_nearest_doubles(found):
+    """A number is the double that Python makes of it, to the last bit, or the line is left to a parser."""
+    given_numbers = [number for number in found if _is_json(number)]
+    content = "\n".join(f'{{"x":{number}}}' for number in given_numbers).encode()
+    for block in cut_records_of(content):
+        lines = ObjectLines(block, {"x": ("x",)}, ObjectForm())
+        expected = [float(number) for number, plain in zip(given_numbers, lines.plain, strict=True) if plain]
+        assert [value.hex() for value in lines.places().x.values.tolist()] == [value.hex() for value in expected]
+
+
+def _is_json(number):
+    try:
+        return math.isfinite(json.loads(number))
+    except (ValueError, OverflowError):
+        return False
+
+
+def test_json_numbers_between_two_doubles_are_rounded_to_the_even_one():
+    """Halves, long fractions and the numbers that people have are read by the kernel, and exactly."""
+    rng = np.random.default_rng(1)
+    halves = [str(2**53 + 2 * n + 1) for n in range(40)] + [f"{2**54 + 4 * n + 2}e0" for n in range(40)]
+    halves += [f"{2**53 + 2 * n + 1}e{power}" for n in range(20) for power in (-4, 0, 3)] + ["4503599627370496.5"]
+    usual = [repr(value) for value in [*rng.random(2_000).tolist(), *(rng.random(2_000) * 360 - 180).tolist()]]
+    given_numbers = halves + usual
+    content = "\n".join(f'{{"x":{number}}}' for number in given_numbers).encode()
+    [block] = cut_records_of(content)
+    lines = ObjectLines(block, {"x": ("x",)}, ObjectForm())
+    assert lines.plain.all()
+    assert lines.places().x.values.tolist() == [float(number) for number in given_numbers]
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
