@@ -218,10 +218,10 @@ class QueryTable:
 
     def _keep_words(self, slots: Slots, off: Slots, words: Slots) -> None:
         """File the words of rows, whose order here may change."""
-        lengths = np.diff(off)
-        if np.count_nonzero(long := lengths > 3):
+        lengths = off[1:] - off[:-1]
+        if len(slots) and lengths.max() > 3:
             self.kw[slots, 2] = -1  # what stands there is of nobody, and the pool may be packed anew
-            self._reserve_pool(int((lengths[long] - 1).sum()))
+            self._reserve_pool(int((lengths[lengths > 3] - 1).sum()))
         self._pool_top = _arrange(
             off, words, self.words.uses, self.words.raw, slots, self.kw, self.pool, self._pool_top
         )

@@ -43,10 +43,19 @@ def whole_rare(columns: Mapping[str, NDArray[Any]], count: int) -> Columns:
     }
 
 
-def _says_more(values: NDArray[Any], usual: np.generic) -> bool:
-    """Tell whether a column has any other value than the usual one; most usual values are zero, which is counted fastest."""
-    others = values != usual if usual else values
-    return bool(np.count_nonzero(others))
+#: The usual values as they lie in memory, for columns of a length that indexes take in at once.
+_USUAL_BYTES = {name: np.full(8192, usual).tobytes() for name, usual in RARE_COLUMNS.items()}
+
+
+def _says_more(name: str, values: NDArray[Any]) -> bool:
+    """Tell whether a column has any other value than the usual one.
+
+    Bytes are compared, which for the usual column takes a fraction of what any look at its numbers does.
+    """
+    usual = RARE_COLUMNS[name]
+    if values.dtype == usual.dtype and values.tobytes() == _USUAL_BYTES[name][: values.nbytes]:
+        return False
+    return bool(np.count_nonzero(values != usual))
 
 
 class RareColumns:
@@ -70,7 +79,7 @@ class RareColumns:
         for name in self._kept:
             values, usual = getattr(queries, name), RARE_COLUMNS[name]
             if name not in self._columns:
-                if not _says_more(values, usual):
+                if not _says_more(name, values):
                     continue
                 self._columns[name] = np.full(room, usual)
             elif len(self._columns[name]) < room:

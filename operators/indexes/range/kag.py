@@ -256,8 +256,11 @@ class Kag:
         """Have a row for each slot; rows that nobody writes to are address space, not memory."""
         rows = len(self._table.traits)
         if rows > len(self._apart):
-            self._members, self._apart = _longer(self._members, rows), _longer(self._apart, rows)
-            self._where, self._by_place = _longer(self._where, rows), _longer(self._by_place, rows)
+            state = self._state
+            self._members = _longer(self._members, rows, in_use=bool(state[MEMBERS]))
+            self._apart = _longer(self._apart, rows, in_use=bool(state[APART]))
+            self._by_place = _longer(self._by_place, rows, in_use=self._placed > 0)
+            self._where = _longer(self._where, rows, in_use=False)
 
     def _make_room(self, needed: bool) -> None:
         """Let the arenas grow threefold or by what the kernel has asked for; what is not yet touched costs nothing."""
@@ -270,10 +273,10 @@ class Kag:
         self._bundles = _roomier(self._bundles, int(state[BUNDLES_TOP]), 1)
 
 
-def _longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
+def _longer(array: NDArray[Any], rows: int, in_use: bool) -> NDArray[Any]:
     """Return an array with more rows, of zeros; one that is all zeros is not copied, which would make memory of it."""
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
-    if array.any():
+    if in_use:
         larger[: len(array)] = array
     return larger
 

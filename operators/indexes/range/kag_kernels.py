@@ -69,6 +69,7 @@ from operators.indexes.range.kag_group_kernels import (
     _place_in_hole,
     _place_in_list,
     _place_in_row,
+    _reframe,
     _regrid,
     _set_frame,
     _shift,
@@ -416,7 +417,10 @@ def add(
         ):
             return i
         if anew:
-            _regrid(g, wanted, i, box, groups, cells, postings, free, free_cells, state)
+            if wanted == 1 and count > 0:
+                _reframe(g, postings[groups[g, BASE] : groups[g, BASE] + count], i, box, groups)
+            else:
+                _regrid(g, wanted, i, box, groups, cells, postings, free, free_cells, state)
             side = wanted
             edge_x, edge_y = _edges(g, groups, low_x, low_y, high_x, high_y)
         if side == 1:
