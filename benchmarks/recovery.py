@@ -22,8 +22,7 @@ from benchmarks.report import Goal, Options, Report
 from benchmarks.tornado_stream import Workload, matches_by_batch, objects_of, queries_of
 from benchmarks.tornado_topology import Setup, plan_from_start, tornado_topology
 from operators import Emitter, Epoch, Inputs, Spout, TaskContext
-from partitioners.plans.plan import Plan
-from partitioners.plans.plan import pack as pack_plan
+from partitioners.plans.plan import Plan, taken_apart
 from streams.batches import ObjectBatch, QueryBatch, batch_fields
 from streams.errors import RunError
 from topology import Topology
@@ -180,10 +179,10 @@ def ray_restart_seconds(topology: Topology, plan: Plan, times: int) -> float:
     from topology.ray_runtime.placement import place
 
     wiring = wire(topology, plan)
-    placement, packed = place(wiring, WORKERS), pack_plan(plan)
+    placement, parts = place(wiring, WORKERS), ray.put(taken_apart(plan))
 
     def made() -> Any:
-        actor: Any = ray.remote(WorkerActor).options(num_cpus=0).remote(topology, packed, placement, 1)
+        actor: Any = ray.remote(WorkerActor).options(num_cpus=0).remote(topology, parts, placement, 1)
         ray.get(actor.__ray_call__.remote(node))
         return actor
 

@@ -15,6 +15,9 @@ from adaptive_inputs import adaptive_topology
 from latest_queries import latest_topology, write_latest_inputs, wrong_lines
 from range_inputs import lines_of, write_inputs
 
+from benchmarks.recovery import Trial, ray_restart_seconds
+from benchmarks.tornado_stream import Workload, objects_of, queries_of
+from benchmarks.tornado_topology import Setup, plan_from_start
 from streams.comparison import compare
 from streams.errors import RunError
 from topology import run
@@ -215,3 +218,10 @@ def test_damage_that_a_worker_finds_takes_the_run_to_the_checkpoint_before(tmp_p
     passed = [log["checkpoint"] for log in logs if log["event"] == "checkpoint_passed_over"]
     assert any(one.endswith(damaged[0]) for one in passed)
     assert [log["event"] for log in logs if log["event"] == "states_unread"] == ["states_unread"]
+
+
+def test_the_benchmark_of_recovery_restarts_a_worker_of_the_runtime(tmp_path):
+    """What is held against a recovery is how long Ray takes for the very worker that a run has, plan included."""
+    workload = Workload(queries=2_000, seed=1)
+    trial = Trial(workload, plan_from_start(Setup(), objects_of(workload), queries_of(workload)), tmp_path)
+    assert ray_restart_seconds(trial.topology(1, saving=False), trial.plan, times=1) > 0
