@@ -4,7 +4,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from partitioners.builders.kd_decomposition import Boxes
@@ -163,11 +162,11 @@ def estimated_k_scores(statistics: Statistics) -> Floats:
     scores = np.zeros(len(q))
     if len(o) == 0 or len(q) == 0 or len(q.kw) == 0 or len(o.kw) == 0:
         return scores
+    from scipy.sparse import csr_array  # of those who build a plan, not of every worker that starts
+
     words, place = np.unique(np.concatenate([q.kw, o.kw]), return_inverse=True)
     vectors: list[Any] = [
-        scipy.sparse.csr_array(
-            (unit_weights(off, statistics.vocabulary.idf(kw)), at, off), shape=(len(off) - 1, len(words))
-        )
+        csr_array((unit_weights(off, statistics.vocabulary.idf(kw)), at, off), shape=(len(off) - 1, len(words)))
         for off, kw, at in ((q.kw_off, q.kw, place[: len(q.kw)]), (o.kw_off, o.kw, place[len(q.kw) :]))
     ]
     farthest = max_distance(statistics.space)

@@ -8,7 +8,6 @@ import heapq
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 
 from partitioners.columns import Floats, Ints, Workers, column
 from streams.errors import DeclarationError
@@ -145,6 +144,8 @@ def matching(saved: ArrayLike) -> Workers:
     table = np.asarray(saved, np.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not np.isfinite(table).all():
         raise DeclarationError(f"a matching needs a square table of finite numbers, found shape {table.shape}")
+    from scipy.optimize import linear_sum_assignment  # a third of a second, which no worker should start with
+
     rows, columns = linear_sum_assignment(table, maximize=True)
     worker = np.empty(len(table), np.int32)
     worker[rows] = columns
