@@ -91,4 +91,4 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
 TAKE_DATA = frozenset({"delivery", "ingest", "knn-index", "pipeline", "range-index", "range-workloads"})
 
 #: Those that have a list of workloads besides (``--workloads``).
-HAVE_WORKLOADS = frozenset({"knn-index", "object-index"})
+HAVE_WORKLOADS = frozenset({"dynamic", "knn-index", "object-index", "skype"})

@@ -9,6 +9,7 @@ from dataclasses import replace
 from benchmarks.dynamic_engine import OURS, Parts, Setting, measure
 from benchmarks.dynamic_paper import AQF_GPCL, COLUMNS, METHODS, Book, growth, paper_figures
 from benchmarks.dynamic_topology import DynamicStream, on_cores, on_ray
+from benchmarks.dynamic_workloads import workloads
 from benchmarks.pictures import checked_folder, drawn
 from benchmarks.report import Goal, Options, Report
 
@@ -26,7 +27,9 @@ FULL, QUICK = (250_000, 50_000, 5_000), (10_000, 2_000, 1_000)
 
 
 def run(options: Options) -> Report:
-    """Measure ours at full size, the paper's next to it, and its figures; with `options.out` (a folder), draw them."""
+    """Measure ours at full size, the paper's next to it, and its figures, drawn in the folder `options.out`; or workloads."""
+    if options.workloads:
+        return workloads(options)
     checked_folder(options.out)
     quick = options.quick
     many, some, few = QUICK if quick else FULL

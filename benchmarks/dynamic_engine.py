@@ -13,12 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dynamic_stream import SPACE, MovingObjects, standing_queries, word_statistics
+from benchmarks.dynamic_stream import SPACE, MovingObjects, moving_objects, standing_queries, word_statistics
 from operators.indexes.dynamic.dynamic_lists import DynamicLists, dynamic_topk
 from operators.indexes.dynamic.grid_refiller import GridRefiller
+from streams.batches import ObjectBatch, QueryBatch
 from streams.errors import RunError
+from streams.geometry import Metric, Rect
+from streams.vocabulary import Vocabulary
 
-__all__ = ["OURS", "Known", "Measured", "Parts", "Setting", "agree", "known_lists", "measure"]
+__all__ = [
+    "OURS", "Known", "Measured", "Parts", "Scene", "Setting", "agree", "known_lists", "measure", "measure_scene", "scene_of",
+]  # fmt: skip
 
 #: Offsets, objects and scores of the lists of all queries, best first.
 Known = tuple[Any, Any, Any]
@@ -68,6 +73,17 @@ class Setting:
     def workload(self) -> "Setting":
         """The setting without how long it is looked at: what has the same lists after the same updates."""
         return replace(self, seconds=0.0, updates=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """What is asked, of what objects, and where."""
+
+    queries: QueryBatch
+    objects: ObjectBatch
+    words: Vocabulary
+    space: Rect = SPACE
+    metric: Metric = "euclidean"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,11 +143,24 @@ class _Clock:
         return timed
 
 
+def scene_of(setting: Setting) -> Scene:
+    """Return the synthetic stream of a setting."""
+    queries = standing_queries(
+        setting.queries, setting.seed, k=setting.k, most_words=setting.most_words, alpha=setting.alpha
+    )
+    return Scene(queries, moving_objects(setting.objects, setting.seed).first, word_statistics(setting.seed))
+
+
 def measure(parts: Parts, setting: Setting, known: Known | None = None) -> Measured:
+    """Measure on the synthetic stream."""
+    return measure_scene(parts, setting, scene_of(setting), known)
+
+
+def measure_scene(parts: Parts, setting: Setting, scene: Scene, known: Known | None = None) -> Measured:
     """Fill lists, then enter updates until the time is over, or there were enough of them."""
-    index, objects = _begun(parts, setting)
+    index, objects = _begun(parts, setting, scene)
     began = time.thread_time()
-    _register(index, setting, known)
+    _register(index, scene.queries, known)
     first_lists = time.thread_time() - began
     find = _Clock(index.queries, ("hits", "retune"))
     refill = _Clock(index.refiller, ("leave", "arrive", "enter", "refill", "retuned", "changed"))
@@ -145,8 +174,8 @@ def measure(parts: Parts, setting: Setting, known: Known | None = None) -> Measu
         total += time.thread_time() - began
         done += len(updates)
         if not lists:
-            lists[done] = _lists(index, setting)
-    lists[done] = _lists(index, setting)
+            lists[done] = _lists(index)
+    lists[done] = _lists(index)
     return Measured(
         updates=done,
         update_us=1e6 * total / done,
@@ -156,28 +185,24 @@ def measure(parts: Parts, setting: Setting, known: Known | None = None) -> Measu
         first_lists_s=first_lists,
         searches=(index.refiller.searches - searches) / done,
         changed=changed / done,
-        finder_bytes=index.queries.nbytes / setting.queries,
-        refiller_bytes=getattr(index.refiller, "query_bytes", index.refiller.nbytes) / setting.queries,
+        finder_bytes=index.queries.nbytes / len(scene.queries),
+        refiller_bytes=getattr(index.refiller, "query_bytes", index.refiller.nbytes) / len(scene.queries),
         n=int(getattr(index.refiller, "n", 0)),
         lists=lists,
     )
 
 
-def _begun(parts: Parts, setting: Setting) -> tuple[DynamicLists, MovingObjects]:
+def _begun(parts: Parts, setting: Setting, scene: Scene) -> tuple[DynamicLists, MovingObjects]:
     """Return an index with all objects, and no query."""
-    words = word_statistics(setting.seed)
     index = dynamic_topk(
-        parts.index, parts.refill, SPACE, "euclidean", words, parts.index_options, parts.refill_options
+        parts.index, parts.refill, scene.space, scene.metric, scene.words, parts.index_options, parts.refill_options
     )
-    objects = MovingObjects(setting.objects, setting.seed)
+    objects = MovingObjects(scene.objects, scene.space, setting.seed)
     index.update(objects.first)
     return index, objects
 
 
-def _register(index: DynamicLists, setting: Setting, known: Known | None) -> None:
-    queries = standing_queries(
-        setting.queries, setting.seed, k=setting.k, most_words=setting.most_words, alpha=setting.alpha
-    )
+def _register(index: DynamicLists, queries: QueryBatch, known: Known | None) -> None:
     for start in range(0, len(queries), REGISTERED):
         part = queries.slice(start, min(start + REGISTERED, len(queries)))
         index.queries.insert(part, np.inf)
@@ -188,11 +213,11 @@ def _register(index: DynamicLists, setting: Setting, known: Known | None) -> Non
         index.fill()
 
 
-def known_lists(setting: Setting, k: int) -> Known:
+def known_lists(setting: Setting, scene: Scene, k: int) -> Known:
     """Return lists of the k best objects in the beginning, by number of query, for refillers that want as many."""
-    index, _ = _begun(OURS, setting)
-    _register(index, replace(setting, k=k), None)
-    return index.lists(np.arange(setting.queries, dtype=np.int64))
+    index, _ = _begun(OURS, setting, scene)
+    _register(index, replace(scene.queries, k=np.full(len(scene.queries), k, np.int32)), None)
+    return index.lists(np.arange(len(scene.queries), dtype=np.int64))
 
 
 def _cut(known: Known, numbers: Any, most: Any) -> Known:
@@ -204,8 +229,8 @@ def _cut(known: Known, numbers: Any, most: Any) -> Known:
     return ends, objects[place], score[place]
 
 
-def _lists(index: DynamicLists, setting: Setting) -> tuple[Any, ...]:
-    numbers = np.arange(min(setting.queries, COMPARED), dtype=np.int64)
+def _lists(index: DynamicLists) -> tuple[Any, ...]:
+    numbers = np.arange(min(len(index.queries), COMPARED), dtype=np.int64)
     off, objects, score = index.lists(numbers)
     return tuple(off.tolist()), tuple(index.objects.first_seen[objects].tolist()), tuple(score.tolist())
 

@@ -7,7 +7,7 @@ ours. All are exact: those of one workload must have the same lists. Growth tabl
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from benchmarks.dynamic_engine import OURS, Known, Measured, Parts, Setting, agree, known_lists, measure
+from benchmarks.dynamic_engine import OURS, Known, Measured, Parts, Setting, agree, known_lists, measure, scene_of
 
 __all__ = ["AQF_GPCL", "BASELINES", "COLUMNS", "METHODS", "Book", "growth", "paper_figures"]
 
@@ -64,7 +64,7 @@ class Book:
         room = (KMAX if parts.refill == "kmax" else 1) * setting.k
         begun = replace(setting.workload, k=room)
         if begun not in self._known:
-            self._known = {begun: known_lists(setting, room)}
+            self._known = {begun: known_lists(setting, scene_of(setting), room)}
         return self._known[begun]
 
 

@@ -8,7 +8,6 @@ words.
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.skype_stream import skype_subscriptions, skype_vocabulary
 from benchmarks.synthetic_stream import synthetic_objects
@@ -17,14 +16,12 @@ from streams.columns import Ids
 from streams.geometry import Rect
 from streams.vocabulary import Vocabulary
 
-__all__ = ["SPACE", "MovingObjects", "standing_queries", "word_statistics"]
+__all__ = ["SPACE", "MovingObjects", "moving_objects", "standing_queries", "word_statistics"]
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)
 STEP, REPLACED, WORDS = 0.05, 0.5, 5
-#: Streams of the seed: the objects, and what their keywords become.
-_OBJECTS, _KEYWORDS = 5000, 6000
-#: Other keywords are made for so many updates at a time.
-BLOCK = 50_000
+#: The stream of the seed that objects are.
+_OBJECTS = 5000
 
 
 def word_statistics(seed: int = 1) -> Vocabulary:
@@ -40,42 +37,39 @@ def standing_queries(
 
 
 class MovingObjects:
-    """Objects by number, and what becomes of them, batch after batch."""
+    """Objects by number, and what becomes of them, batch after batch.
 
-    def __init__(self, count: int, seed: int = 1) -> None:
-        self._first = synthetic_objects(count, seed, _OBJECTS, WORDS)
-        self._x, self._y = self._first.x.copy(), self._first.y.copy()
-        self._kw = self._first.kw.reshape(count, WORDS).copy()
+    An update moves one by a part of the space in each direction, back from its edge; the keywords that replace those that it
+    has are the first ones of another object.
+    """
+
+    def __init__(self, first: ObjectBatch, space: Rect, seed: int = 1) -> None:
+        self.first = first
+        self._places = [
+            (first.x.copy(), space.min_x, space.max_x),
+            (first.y.copy(), space.min_y, space.max_y),
+        ]
+        self._keywords_of = np.arange(len(first))
         self._random = np.random.default_rng([seed, _OBJECTS])
-        self._seed, self._blocks, self._spare = seed, 0, self._kw[:0]
-        self._seq = count
-
-    @property
-    def first(self) -> ObjectBatch:
-        """The states in the beginning."""
-        return self._first
+        self._seq = len(first)
 
     def updates(self, count: int) -> ObjectBatch:
         """Return the next updates, of objects drawn evenly."""
-        random = self._random
-        who = random.integers(0, len(self._x), count)
-        replaced = random.random(count) < REPLACED
-        other = self._keywords(int(replaced.sum()))
-        self._kw[who[replaced]] = other
-        for place in (self._x, self._y):
-            moved = place[who] + np.where(random.random(count) < 0.5, -STEP, STEP)
-            place[who] = np.abs(np.where(moved > 1, 2 - moved, moved))
+        random, objects = self._random, len(self.first)
+        who = random.integers(0, objects, count)
+        replaced = who[random.random(count) < REPLACED]
+        self._keywords_of[replaced] = random.integers(0, objects, len(replaced))
+        for place, low, high in self._places:
+            moved = place[who] + np.where(random.random(count) < 0.5, -STEP, STEP) * (high - low)
+            place[who] = np.where(moved > high, 2 * high - moved, np.where(moved < low, 2 * low - moved, moved))
         seq = np.arange(self._seq, self._seq + count)
         self._seq += count
-        off = np.arange(0, WORDS * count + 1, WORDS, dtype=np.int32)
+        (x, _, _), (y, _, _) = self._places
         return replace(
-            self._first, seq=seq, ts=seq, x=self._x[who], y=self._y[who], op=np.zeros(count, np.uint8) + self._first.op[0],
-            kw_off=off, kw=self._kw[who].ravel(), ids=Ids("int", who),
-        )  # fmt: skip
+            self.first.take(self._keywords_of[who]), seq=seq, ts=seq, x=x[who], y=y[who], ids=Ids("int", who)
+        )
 
-    def _keywords(self, count: int) -> NDArray[np.int64]:
-        while len(self._spare) < count:
-            made = synthetic_objects(BLOCK, self._seed, _KEYWORDS + self._blocks, WORDS).kw.reshape(BLOCK, WORDS)
-            self._spare, self._blocks = np.concatenate([self._spare, made]), self._blocks + 1
-        taken, self._spare = self._spare[:count], self._spare[count:]
-        return taken
+
+def moving_objects(count: int, seed: int = 1) -> MovingObjects:
+    """Return objects of the synthetic stream."""
+    return MovingObjects(synthetic_objects(count, seed, _OBJECTS, WORDS), SPACE, seed)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from benchmarks.dskype_stream import DskypeStream, save_words
-from benchmarks.dynamic_stream import SPACE, MovingObjects, standing_queries
+from benchmarks.dynamic_stream import SPACE, moving_objects, standing_queries
 from benchmarks.observed import observed
 from benchmarks.sstd_topology import two_cores_ms
 from benchmarks.tornado_topology import CONF, over_spout
@@ -75,7 +75,7 @@ class DynamicSpout(Spout):
     def open(self, context: TaskContext) -> None:
         """Make objects and queries."""
         self._context = context
-        self._objects = MovingObjects(self.stream.objects, self.stream.seed)
+        self._objects = moving_objects(self.stream.objects, self.stream.seed)
         self._queries = standing_queries(self.stream.queries, self.stream.seed, k=self.stream.k)
 
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
@@ -130,7 +130,7 @@ def on_ray(stream: DynamicStream, processes: int) -> OnRay:
 def dynamic_topology(stream: DynamicStream, evaluators: int, folder: Path, **more: Any) -> Topology:
     """Declare the shipped topology over a stream; the plan, which gives queries homes by number, travels as a file."""
     path, seed = folder / f"plan-{evaluators}", stream.seed
-    some = MovingObjects(SAMPLE, seed).first, standing_queries(SAMPLE, seed, k=stream.k)
+    some = moving_objects(SAMPLE, seed).first, standing_queries(SAMPLE, seed, k=stream.k)
     save(build_plan("hash", Statistics.of_batches(*some, SPACE), evaluators), path)
     settings = {
         **more,

@@ -11,12 +11,12 @@ import numpy as np
 
 from benchmarks.knn_index import Measured, Sizes, Subscribed, measure_all
 from benchmarks.range_index import rows_of
-from benchmarks.range_questions import WORKLOADS, Source, Workload
+from benchmarks.range_questions import WORKLOADS, Source, Workload, centred
 from benchmarks.report import Goal, Options, Report
 from benchmarks.synthetic_stream import synthetic_objects
 from streams.batches import TYPE_KNN, ObjectBatch
 from streams.columns import Ids
-from streams.geometry import REGION_CIRCLE, REGION_NONE, Rect
+from streams.geometry import Rect
 
 __all__ = ["workloads"]
 
@@ -89,13 +89,10 @@ def workloads(options: Options) -> Report:
 
 def _subscribed(workload: Workload, most_k: int, sizes: Sizes, seed: int) -> Subscribed:
     """Return the queries of a workload as subscriptions to the nearest of its objects, which come in any order."""
-    queries, count = workload.queries, len(workload.queries)
-    shape = np.zeros((count, 4))
-    centre = (queries.shape[:, :2] + queries.shape[:, 2:]) / 2
-    shape[:, :2] = np.where((queries.region == REGION_CIRCLE)[:, None], queries.shape[:, :2], centre)
+    count = len(workload.queries)
     random = np.random.default_rng([seed, 9])
     subscriptions = replace(
-        queries, region=np.full(count, REGION_NONE, np.uint8), shape=shape, type=np.full(count, TYPE_KNN, np.uint8),
+        centred(workload.queries), type=np.full(count, TYPE_KNN, np.uint8),
         k=random.integers(1, most_k + 1, count).astype(np.int32),
     )  # fmt: skip
     objects = _renumbered(workload.objects.take(random.permutation(len(workload.objects))))

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.range_questions import WORKLOADS, Source, Workload
+from benchmarks.range_questions import WORKLOADS, Source, Workload, centred
 from benchmarks.report import Goal, Options, Report
 from benchmarks.synthetic_stream import synthetic_objects
 from operators.indexes.objects import Requests, make_object_index
 from streams.columns import sorted_rows
 from streams.errors import RunError
-from streams.geometry import REGION_CIRCLE, REGION_NONE, Rect
+from streams.geometry import Rect
 
 __all__ = ["workloads"]
 
@@ -87,13 +87,10 @@ def _requests(workload: Workload, questions: int) -> tuple[Requests, Requests]:
     count, objects = len(asked), len(workload.objects)
     row = np.repeat(np.arange(count), np.diff(asked.kw_off))
     off, kw = sorted_rows(row, asked.kw, count)
-    centre = np.where(
-        (asked.region == REGION_CIRCLE)[:, None], asked.shape[:, :2], (asked.shape[:, :2] + asked.shape[:, 2:]) / 2
-    )
     which = (np.zeros(count, np.int64), np.full(count, objects), np.full(count, K, np.int32), np.full(count, np.inf))
     inside = Requests(asked.region, asked.shape, asked.match_any, *which, off, kw)
-    places = np.column_stack([centre, np.zeros((count, 2))])
-    return inside, Requests(np.full(count, REGION_NONE, np.uint8), places, asked.match_any, *which, off, kw)
+    places = centred(asked)
+    return inside, Requests(places.region, places.shape, asked.match_any, *which, off, kw)
 
 
 def _row(name: str, micros: dict[tuple[str, str], float], matches: float) -> tuple[str, ...]:

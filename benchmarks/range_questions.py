@@ -14,7 +14,7 @@ from streams.batches import OP_UPSERT, ObjectBatch, QueryBatch
 from streams.columns import Ids
 from streams.geometry import EARTH_RADIUS_M, REGION_CIRCLE, REGION_NONE, Metric, Rect
 
-__all__ = ["WORKLOADS", "Source", "Workload"]
+__all__ = ["WORKLOADS", "Source", "Workload", "centred"]
 
 Floats = NDArray[np.float64]
 
@@ -63,6 +63,14 @@ class Workload:
     objects: ObjectBatch
     space: Rect
     metric: Metric = "euclidean"
+
+
+def centred(queries: QueryBatch) -> QueryBatch:
+    """Return queries that have a place, the centre of their region, in its stead."""
+    shape = np.zeros((len(queries), 4))
+    centre = (queries.shape[:, :2] + queries.shape[:, 2:]) / 2
+    shape[:, :2] = np.where((queries.region == REGION_CIRCLE)[:, None], queries.shape[:, :2], centre)
+    return replace(queries, region=np.full(len(queries), REGION_NONE, np.uint8), shape=shape)
 
 
 def _usual(source: Source) -> Workload:

@@ -12,12 +12,11 @@ from typing import Any
 
 from benchmarks.pictures import checked_folder, drawn
 from benchmarks.report import Goal, Options, Report
-from benchmarks.skype_engine import BASELINE, OURS, PAPER, Measured, Parts, Setting, agree, measure
+from benchmarks.skype_engine import OURS, Measured, Parts, Setting, agree, measure
+from benchmarks.skype_workloads import CORES, workloads
 
 __all__ = ["run"]
 
-#: The three that are compared throughout.
-ALL = {"ours": OURS, "igpt_cskyband": PAPER, "ciq_kmax": BASELINE}
 #: Rules of IGPT that can be switched off.
 IGPT_RULES = ("prefix", "refined", "inner", "outer", "unseen", "skip", "early", "cells")
 #: Figure 10: kmax as multiples of k, thresholds as parts of the kth score.
@@ -76,7 +75,9 @@ def _slow(setting: Setting) -> Setting:
 
 
 def run(options: Options) -> Report:
-    """Measure the figures of Section 8.1; with `options.out` (a folder), draw them."""
+    """Measure the figures of Section 8.1; with `options.out` (a folder), draw them. Or what cores do with other workloads."""
+    if options.workloads:
+        return workloads(options)
     checked_folder(options.out)
     quick = options.quick
     base = Setting(20_000, 10_000, seconds=1.0) if quick else Setting(200_000, 100_000)
@@ -115,14 +116,14 @@ def run(options: Options) -> Report:
 def _warm_up(setting: Setting) -> None:
     """Compile every kernel."""
     few = replace(setting, subscriptions=500, window=2_000, seconds=0.2)
-    for parts in (*ALL.values(), replace(OURS, buffers="skyband")):
+    for parts in (*CORES.values(), replace(OURS, buffers="skyband")):
         measure(parts, few)
 
 
 def _default(book: _Book, base: Setting) -> None:
     """The three with default parameters."""
     ours = book.note("default", "ours", OURS, base)
-    for name, parts in list(ALL.items())[1:]:
+    for name, parts in list(CORES.items())[1:]:
         other = book.note("default", name, parts, replace(base, seconds=base.seconds / 2, warm=SLOW_WARM))
         book.figures[f"ours_over_{name}"] = ours.messages_per_s / other.messages_per_s
 
@@ -173,7 +174,7 @@ def _varied(book: _Book, small: Setting, quick: bool) -> None:
     ):
         for value in values:
             varied: dict[str, Any] = {key: value}
-            for name, parts in ALL.items():
+            for name, parts in CORES.items():
                 where = replace(setting, **varied)
                 called = f"{'by_time_' if setting.by_time else ''}{key}_{value}_{name}"
                 at = None if key == "even" else float(value)

@@ -6,7 +6,7 @@ of the thread.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -23,9 +23,13 @@ from operators.indexes.topk.window_log import WindowLog
 from streams.batches import ObjectBatch, QueryBatch
 from streams.columns import union_of
 from streams.errors import RunError
+from streams.geometry import Metric, Rect
+from streams.vocabulary import Vocabulary
 from streams.window import Window
 
-__all__ = ["BASELINE", "OURS", "PAPER", "Engine", "Measured", "Parts", "Setting", "agree", "measure"]
+__all__ = [
+    "BASELINE", "OURS", "PAPER", "Engine", "Measured", "Parts", "Scene", "Setting", "agree", "measure", "measure_scene",
+]  # fmt: skip
 
 #: Messages of an epoch, and how many epochs a window has at least.
 EPOCH, EPOCHS = 4000, 25
@@ -87,6 +91,21 @@ class Setting:
         return replace(self, warm=0.0, seconds=0.0)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """What a core is asked, of what stream, and where.
+
+    Attributes:
+        messages: the epochs of the stream from a message on.
+    """
+
+    subscriptions: QueryBatch
+    messages: Callable[[int], Iterator[ObjectBatch]]
+    words: Vocabulary
+    space: Rect = SPACE
+    metric: Metric = "euclidean"
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One core in one setting.
@@ -126,13 +145,14 @@ class Measured:
 class Engine:
     """A core over a stream."""
 
-    def __init__(self, parts: Parts, setting: Setting) -> None:
-        words = skype_vocabulary(setting.seed)
+    def __init__(self, parts: Parts, setting: Setting, scene: Scene) -> None:
+        words, space = scene.words, scene.space
         window = Window(ms=setting.window) if setting.by_time else Window(objects=setting.window)
-        self.table = ScoredSubscriptions(parts.index, SPACE, "euclidean", words, **parts.index_options)
+        self.table = ScoredSubscriptions(parts.index, space, scene.metric, words, **parts.index_options)
         self.buffers = make_buffers(parts.buffers, **parts.buffer_settings)
         log = WindowLog(window)
-        self.core = TopkCore(self.table, self.buffers, make_message_index(parts.messages, SPACE), log, words)
+        messages = make_message_index(parts.messages, space, scene.metric)
+        self.core = TopkCore(self.table, self.buffers, messages, log, words)
 
     def fill(self, batch: ObjectBatch) -> None:
         """Take messages in, with nobody to ask for their lists."""
@@ -187,31 +207,40 @@ def epochs_of(setting: Setting, first: int = 0) -> Iterator[ObjectBatch]:
         first += stop - start
 
 
-def filled(parts: Parts, setting: Setting, subscriptions: QueryBatch) -> tuple[Engine, float]:
+def scene_of(setting: Setting, subscriptions: QueryBatch) -> Scene:
+    """Return the synthetic stream with some subscriptions."""
+    return Scene(subscriptions, lambda first: epochs_of(setting, first), skype_vocabulary(setting.seed))
+
+
+def filled(parts: Parts, setting: Setting, scene: Scene) -> tuple[Engine, float]:
     """Return an engine with a full window and subscriptions, and the seconds that these have taken."""
-    engine, held, now = Engine(parts, setting), 0, 0
-    for batch in epochs_of(setting):
+    engine, held, now = Engine(parts, setting, scene), 0, 0
+    for batch in scene.messages(0):
         engine.fill(batch.slice(0, min(len(batch), setting.window - held)))
         held, now = held + len(batch), int(batch.ts[-1])
         if held >= setting.window:
             break
     start = time.thread_time()
-    engine.register(subscriptions, now)
+    engine.register(scene.subscriptions, now)
     return engine, time.thread_time() - start
 
 
 def measure(parts: Parts, setting: Setting) -> Measured:
-    """Fill the window, register, warm up, and look at what a message takes."""
+    """Fill the window, register, warm up, and look at what a message of the synthetic stream takes."""
     drawn = skype_subscriptions(
         setting.subscriptions, setting.seed, k=setting.k, most_words=setting.most_words, alpha=setting.alpha,
         even=setting.even,
     )  # fmt: skip
-    engine, initialised = filled(parts, setting, drawn)
-    del drawn
+    return measure_scene(parts, setting, scene_of(setting, drawn))
+
+
+def measure_scene(parts: Parts, setting: Setting, scene: Scene) -> Measured:
+    """Measure a core on any stream; it has more messages than the window holds and the warm-up takes."""
+    engine, initialised = filled(parts, setting, scene)
     spent, counted, seen, searched, changed = np.zeros(3), 0, 0, 0, 0
     warm, prints = round(setting.warm * setting.window), []
     began, until = time.thread_time(), 0.0
-    for batch in epochs_of(setting, setting.window):
+    for batch in scene.messages(setting.window):
         measuring = seen >= warm or time.thread_time() - began > setting.warm * setting.seconds
         if measuring and not counted:
             searched, until = engine.core.searches, time.thread_time() + setting.seconds

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.report import Goal, Options, Report, resident_gb
-from benchmarks.skype_engine import OURS, Engine, Setting, epochs_of, filled
+from benchmarks.skype_engine import OURS, Engine, Setting, epochs_of, filled, scene_of
 from benchmarks.skype_stream import BLOCK, skype_subscriptions
 from streams.batches import QueryBatch
 from streams.errors import RunError
@@ -187,7 +187,7 @@ def _run(setting: Setting, task: int, together: Any, found: Any) -> None:
 
 def _loaded(setting: Setting, task: int) -> Engine:
     """Return an engine with a full window and the subscriptions of a task."""
-    engine, _ = filled(OURS, setting, QueryBatch.empty())
+    engine, _ = filled(OURS, setting, scene_of(setting, QueryBatch.empty()))
     for first in range(0, setting.subscriptions, BLOCK):
         block = skype_subscriptions(min(BLOCK, setting.subscriptions - first), setting.seed, k=setting.k, first=first)
         engine.register(block.take(np.flatnonzero(block.number % TASKS == task)), setting.window - 1)
