@@ -31,7 +31,7 @@ class Sizes:
     seconds: float
 
 
-FULL, QUICK = Sizes(5_000, 10_000, 200, 1.0), Sizes(500, 1_000, 100, 0.1)
+FULL, QUICK = Sizes(2_000, 4_000, 200, 0.5), Sizes(500, 1_000, 100, 0.1)
 
 
 def workloads(options: Options) -> Report:

@@ -31,7 +31,7 @@ class Sizes:
     seconds: float
 
 
-FULL, QUICK = Sizes(20_000, 20_000, 1.0), Sizes(2_000, 2_000, 0.2)
+FULL, QUICK = Sizes(10_000, 10_000, 1.0), Sizes(2_000, 2_000, 0.2)
 
 
 def workloads(options: Options) -> Report:
