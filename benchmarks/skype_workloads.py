@@ -43,7 +43,7 @@ def workloads(options: Options) -> Report:
     source = Source(rows, Rect(0.0, 0.0, 1.0, 1.0), sizes.subscriptions, messages, options.seed)
     figures: dict[str, float] = {}
     table = []
-    tiny = Sizes(50, 200, 0.0)
+    tiny = Sizes(50, min(200, sizes.window), 0.0)
     for question in (QUESTIONS["usual"], QUESTIONS["haversine"]):  # compiles
         _measured(question, replace(source, queries=tiny.subscriptions, objects=2 * tiny.window), tiny)
     for name, question in QUESTIONS.items():
