@@ -10,6 +10,8 @@ from benchmarks.range_questions import Source
 from benchmarks.report import Options
 from benchmarks.scored_questions import QUESTIONS, scored
 from benchmarks.synthetic_stream import synthetic_objects
+from operators.indexes.topk import ball_kernels
+from operators.indexes.topk.balls import Balls
 from streams.errors import RunError
 from streams.geometry import Rect
 
@@ -47,6 +49,23 @@ def test_every_workload_is_asked_of_windows(monkeypatch):
     monkeypatch.setattr(skype_workloads, "measure_scene", missing)
     with pytest.raises(RunError, match="has changed"):
         skype.run(Options(quick=True, workloads=True))
+
+
+def test_one_word_that_has_all_balls_gets_room_for_them(monkeypatch):
+    """Balls and cells of a word that outgrow their memory together get it at once, not the one by the other for ever."""
+    asked, make_room = [], Balls._make_room
+
+    def counted(index):
+        asked.append(index._state[[ball_kernels.NEED_BALLS, ball_kernels.NEED_STARTS]].tolist())
+        assert len(asked) < 500
+        make_room(index)
+
+    monkeypatch.setattr(Balls, "_make_room", counted)
+    size = 5_000
+    source = Source(synthetic_objects(2 * size, 1), Rect(0.0, 0.0, 1.0, 1.0), size, 2 * size, 1)
+    one = skype_workloads._measured(QUESTIONS["one keyword"], source, skype_workloads.Sizes(size, size, 0.2))["ours"]
+    assert one.changed > 0
+    assert any(balls and starts for balls, starts in asked)
 
 
 def test_every_workload_is_asked_of_moving_objects(monkeypatch):

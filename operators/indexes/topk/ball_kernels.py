@@ -316,11 +316,9 @@ def layout(
             if (mask >> level) & 1:
                 size += 1 + _cells(level)
         room = 2 * count + count // 16 + 4
-    if state[STARTS_TOP] + size > starts.shape[0]:
-        state[NEED_STARTS] = size
-        return False
-    if state[BALLS_TOP] + room > balls.shape[1] - LANES:
-        state[NEED_BALLS] = room
+    if state[STARTS_TOP] + size > starts.shape[0] or state[BALLS_TOP] + room > balls.shape[1] - LANES:
+        # Both are asked for: what makes room for one of them leaves the other no more than was asked for.
+        state[NEED_STARTS], state[NEED_BALLS] = size, room
         return False
     _forget(word, words, state)
     begin = state[BALLS_TOP]
