@@ -19,7 +19,7 @@ from operators.indexes.objects import block_kernels as blocks_of
 from operators.indexes.objects import segment_kernels as segments_of
 from operators.indexes.objects.block_kernels import node_offset, z_code
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at, longs_at, singles_at
-from operators.indexes.objects.segment_kernels import FINEST, fine, grid_of, signature_bit
+from operators.indexes.objects.segment_kernels import FINEST, entry_of, fine, signature_bit
 from streams.geometry import REGION_CIRCLE, REGION_NONE
 from streams.kernel import kernel, lean_kernel
 
@@ -237,8 +237,12 @@ def lead(segments: Any, frames: Any, word: Any, first: Any, stop: Any, region: A
         grids[g] = -1
         if segments[g, segments_of.FIRST] < stop and segments[g, segments_of.STOP] > first:
             index = longs_at(segments[g, segments_of.DIRECTORY], segments[g, segments_of.DIRECTORY_LENGTH])
-            entries = longs_at(segments[g, segments_of.ENTRIES], segments[g, segments_of.ENTRY_LENGTH])
-            grids[g] = grid_of(index, entries, word)
+            grids[g] = entry_of(index, word)
+            if grids[g] >= 0:
+                prefetch(longs_at(segments[g, segments_of.ENTRIES], segments[g, segments_of.ENTRY_LENGTH]), grids[g])
+    for g in range(segments.shape[0]):
+        if grids[g] >= 0:
+            grids[g] = longs_at(segments[g, segments_of.ENTRIES], segments[g, segments_of.ENTRY_LENGTH])[grids[g]]
     for stage in range(2):
         for g in range(segments.shape[0]):
             if grids[g] < 0:

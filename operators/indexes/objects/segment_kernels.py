@@ -31,6 +31,7 @@ __all__ = [
     "STATE_SIZE",
     "WORD",
     "build",
+    "entry_of",
     "fine",
     "grid_of",
     "level_of",
@@ -84,8 +85,8 @@ def signature_bit(word: Any) -> Any:
 
 
 @lean_kernel
-def grid_of(directory: Any, entries: Any, word: Any) -> Any:
-    """Return a word's first cell << 4 | level, -1 where the segment does not have it."""
+def entry_of(directory: Any, word: Any) -> Any:
+    """Return the place of a word among the entries, -1 where the segment does not have it."""
     row = word >> 6
     if 2 * row >= directory.shape[0]:
         return np.int64(-1)
@@ -98,7 +99,14 @@ def grid_of(directory: Any, entries: Any, word: Any) -> Any:
     below = (below & np.uint64(0x3333333333333333)) + ((below >> np.uint64(2)) & np.uint64(0x3333333333333333))
     below = (below + (below >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     count = (below * np.uint64(0x0101010101010101)) >> np.uint64(56)
-    return entries[directory[2 * row + 1] + np.int64(count)]
+    return directory[2 * row + 1] + np.int64(count)
+
+
+@lean_kernel
+def grid_of(directory: Any, entries: Any, word: Any) -> Any:
+    """Return a word's first cell << 4 | level, -1 where the segment does not have it."""
+    entry = entry_of(directory, word)
+    return entries[entry] if entry >= 0 else np.int64(-1)
 
 
 @lean_kernel
