@@ -78,6 +78,10 @@ def _storage(rng, folder):
     )
 
 
+#: Settings of the policy `sstd` under which leaves move at the least excuse.
+RESTLESS = ("bolt.balancer.settings.threshold=1.0", "bolt.balancer.settings.doubt=0")
+
+
 def random_sstd_topology(folder, seed):
     """Draw SSTD with plans that change all the time, and windows that reach across several of them."""
     rng = random.Random(f"sstd {seed}")
@@ -105,7 +109,7 @@ def random_sstd_topology(folder, seed):
         f"bolt.merger.parallelism={rng.randrange(1, 3)}",
         f"bolt.terms.parallelism={rng.randrange(1, 3)}",
         f"bolt.balancer.policy={policy}",
-        f"bolt.balancer.settings.{f'seed={seed % 1000}' if policy == 'random' else 'threshold=1.0'}",
+        *([f"bolt.balancer.settings.seed={seed % 1000}"] if policy == "random" else RESTLESS),
         "bolt.evaluator.tick.epochs=1",
         "bolt.evaluator.transfer_queries=4",
     ]

@@ -13,7 +13,10 @@ HOTSPOT = {"kind": "condense", "at": [0.1, 0.1], "strength": 0.1, "start": 8}
 def balanced(tmp_path, kind, *, methods="pm,fm,fg", seed=1, options=None, **given):
     """A topology whose leaves are moved at the least excuse."""
     inputs = write_inputs(tmp_path, seed, objects=260, queries=80)
-    settings = {"threshold": 1.0, "methods": methods, "reports": 1, "rest": 1, "leaves": 8, "cells": 64}
+    settings = {
+        "threshold": 1.0, "methods": methods, "reports": 1, "remembered": 1, "doubt": 0.0, "gain": 0.02, "rest": 1,
+        "leaves": 8, "cells": 64,
+    }  # fmt: skip
     return adaptive_topology(
         *inputs,
         policy="sstd",

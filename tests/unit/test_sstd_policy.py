@@ -62,7 +62,7 @@ def view(arriving, *, plan=SEVEN, queries=1.0, cost=None, answers=None, state=No
         for w in range(plan.workers)
         for rows in [np.flatnonzero(plan.unit_worker == w)]
     ]
-    return View(plan, reports, SstdSettings(**{"reports": 1, **given}), answers or {}, state)
+    return View(plan, reports, SstdSettings(**{"reports": 1, "doubt": 0.0, **given}), answers or {}, state)
 
 
 def decided(*args, **given):
@@ -159,6 +159,38 @@ def test_nothing_moves_while_load_is_even():
     assert decided([1, 1, 2, 1, 1, 2, 1]) is None
     assert decided([0] * 7) is None
     assert lopsided(np.array([0.0, 3.0])) == np.inf
+
+
+def test_chance_is_no_imbalance():
+    """Five objects more than another worker say nothing; a thousand times as many do, and so do many reports of the five."""
+    few, many = [5, 5, 5, 5, 5, 5, 0], [5000, 5000, 5000, 5000, 5000, 5000, 0]
+    assert decided(few, doubt=3.0) is None
+    assert decided(many, doubt=3.0).steps[0].kind == "pm"
+    assert decided(few, doubt=0.0).steps[0].kind == "pm"
+    state, decisions = None, []
+    for _ in range(3):
+        decision, state = SSTD.decide(view(few, doubt=2.0, remembered=30, state=state))
+        decisions.append(decision)
+    assert decisions[:2] == [None, None]
+    assert decisions[2].steps[0].kind == "pm"
+
+
+def test_loads_are_uneven_beyond_chance():
+    """What is left of L_max / L_min where both may be off: never below 1, infinite where nobody else has anything."""
+    assert lopsided(np.array([10.0, 20.0]), np.array([1.0, 2.0])) == pytest.approx(18 / 11)
+    assert lopsided(np.array([10.0, 11.0]), np.array([1.0, 1.0])) == 1.0
+    assert lopsided(np.array([0.0, 3.0]), np.array([0.0, 1.0])) == np.inf
+    assert lopsided(np.array([0.0, 3.0]), np.array([0.0, 4.0])) == 1.0
+
+
+def test_a_small_gain_is_not_worth_a_move():
+    """Where balance cannot be reached, the largest load must shrink by the share that is asked for."""
+    hard = [3, 6, 7, 11, 2, 9, 11]
+    assert decided(hard, methods="pm", gain=0.0) is not None
+    assert decided(hard, methods="pm", gain=0.9) is None
+    for wrong in ({"gain": 1.5}, {"gain": -0.1}, {"doubt": -1.0}, {"remembered": 0}):
+        with pytest.raises(DeclarationError, match=next(iter(wrong))):
+            SstdSettings(**wrong)
 
 
 def test_methods_are_tried_in_order():

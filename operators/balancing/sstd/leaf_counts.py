@@ -63,6 +63,11 @@ class LeafCounts:
         looking = (self.queries[:, :2] * self.covered).sum(1) + self.queries[:, 2]
         return np.asarray(self.factor * (looking * self.kept + self.pairs * self.arriving))
 
+    @property
+    def variance(self) -> Floats:
+        """By how much, squared, the load of each leaf is off by chance alone: objects come as they like."""
+        return np.asarray((self.factor * self.pairs) ** 2 * self.arriving)
+
     def by_equation(self) -> "LeafCounts":
         """Return leaves whose load is Equation 2 as it stands: an object is held against all queries of its leaf."""
         return replace(self, pairs=self.standing)

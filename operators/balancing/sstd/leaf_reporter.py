@@ -36,8 +36,8 @@ _PAIRED, _REMEMBERED = 256, 64
 #: Objects that snapshot queries look at are those of about so many reports.
 _KEPT = 64
 
-#: What is covered of the words that are asked for is worked out anew every so many reports.
-_COVERED = 8
+#: What changes slowly is worked out anew every so many reports: what is covered of the words that are asked for, and balls.
+_SLOWLY = 8
 
 
 @runtime_checkable
@@ -71,7 +71,7 @@ class LeafReporter:
         self._asked = QueryBatch.empty()
         self._asked_a_report = 0.0
         self._covered, self._pairs, self._age = np.zeros((0, 2)), np.zeros(0), 0
-        self._followed = FollowedQueries()
+        self._followed, self._ball_counts, self._balls_counted = FollowedQueries(), np.zeros((0, 6)), 0
 
     # --- what comes --------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class LeafReporter:
         self._kept = self._kept * (1 - 1 / _KEPT) + self._arrived
         leaf = np.flatnonzero(plan.unit_worker == self._worker)
         queries = self._queries(plan)
-        if len(self._asked) and self._age % _COVERED == 0:
+        if len(self._asked) and self._age % _SLOWLY == 0:
             self._covered[leaf] = [share for share, _ in self._asked_at(plan, leaf)]
         self._age += 1
         if self._pairing:
@@ -136,7 +136,10 @@ class LeafReporter:
     def _queries(self, plan: Plan) -> Floats:
         """Return queries by leaf and type: those that live, and the snapshot queries since the last report."""
         self._followed = self._followed.followed(self._core, plan, self._metric)
-        queries = self._followed.by_leaf + self._balls(plan)
+        balls = len(self._followed.balls)
+        if self._age % _SLOWLY == 0 or _SLOWLY * abs(balls - self._balls_counted) > balls:
+            self._ball_counts, self._balls_counted = self._balls(plan), balls
+        queries = self._followed.by_leaf + self._ball_counts
         fresh = self._newly_asked()
         self._asked_a_report += (len(fresh) - self._asked_a_report) / 4
         if not len(fresh):
@@ -191,7 +194,7 @@ class LeafReporter:
         return found
 
     def _balls(self, plan: Plan) -> Floats:
-        """Return CKQ by leaf: a ball shrinks as objects come, so they are looked up in every report."""
+        """Return CKQ by leaf, as far as their balls reach now: they shrink as objects come."""
         bounds, weight = self._balls_of(plan.space)
         counts = np.zeros((len(plan.unit_worker), 6))
         counts[:, CKQ] = np.bincount(leaves_of_bounds(plan, bounds)[1], minlength=len(counts)) * weight
@@ -260,6 +263,7 @@ class LeafReporter:
             "covered": self._covered.copy(),
             "pairs": self._pairs,
             "age": self._age,
+            "balls": [self._ball_counts, self._balls_counted],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -267,6 +271,7 @@ class LeafReporter:
         self._version, self._asked, self._age = state["version"], state["asked"], state["age"]
         self._asked_a_report, self._covered = state["asked_a_report"], np.array(state["covered"])
         self._pairs = np.array(state["pairs"])
+        self._ball_counts, self._balls_counted = np.array(state["balls"][0]), state["balls"][1]
         self._arrived, self._kept = np.array(state["arrived"]), np.array(state["kept"])
         x, y, kw_off, kw = (np.array(column) for column in state["latest"])
         self._pieces = [ObjectSample(x, y, kw_off, kw)]

@@ -24,9 +24,6 @@ __all__ = ["METHODS", "SSTD", "SstdSettings"]
 #: In the order in which they are tried.
 METHODS = ("pm", "fm", "fg")
 
-#: Where balance cannot be reached, the largest load must shrink by so much of it, or nothing moves.
-GAIN = 0.02
-
 
 @dataclass(frozen=True, slots=True)
 class SstdSettings:
@@ -36,7 +33,11 @@ class SstdSettings:
         threshold: lambda; nothing moves while L_max / L_min is at most this.
         epsilon: a leaf is split by space where h-hat is at most this, else by text.
         methods: which of PM, FM and FG are tried, as in "pm,fm,fg"; always in this order.
-        reports: counts are the mean of so many reports; nothing moves before there are so many under one plan.
+        reports: nothing moves before there are so many reports under one plan.
+        remembered: counts are the mean of so many reports at most, as far as they are under one plan.
+        doubt: load is uneven only if it still is when the largest load is so many standard deviations smaller, and the smallest
+            larger: chance alone decides how many objects a worker gets in a short time. 0 is the paper's rule.
+        gain: where balance cannot be reached, the largest load must shrink by so much of it, or nothing moves.
         settling: so many reports after a change are passed over: what has moved away is dropped bit by bit.
         leaves: FG makes at most so many leaves for each worker.
         operations: FG splits at most so many leaves in a round.
@@ -51,6 +52,9 @@ class SstdSettings:
     epsilon: float = 0.5
     methods: str = "pm,fm,fg"
     reports: int = 2
+    remembered: int = 8
+    doubt: float = 3.0
+    gain: float = 0.1
     settling: int = 1
     leaves: int = 64
     operations: int = 64
@@ -59,7 +63,11 @@ class SstdSettings:
     measured: bool = False
 
     def __post_init__(self) -> None:
-        at_least_one(self, "threshold", "reports", "leaves", "operations", "cells", "rest")
+        at_least_one(self, "threshold", "reports", "remembered", "leaves", "operations", "cells", "rest")
+        for name, most in (("doubt", np.inf), ("gain", 1.0)):
+            if not 0.0 <= getattr(self, name) <= most:
+                bounds = "0 or more" if most == np.inf else f"0 to {most:g}"
+                raise DeclarationError(f"{name} = {getattr(self, name)}, expected {bounds}", (name,))
         if not 0.0 <= self.epsilon <= 1.0:
             raise DeclarationError(f"epsilon = {self.epsilon}, expected 0 to 1", ("epsilon",))
         for name in self.chosen:
@@ -101,11 +109,12 @@ def _decide(view: View) -> tuple[Decision, Any]:
     if before["settling"] > 0:
         return None, before | {"settling": before["settling"] - 1}
     now = _all_counts(view.plan, view.reports, np.asarray(before["factor"]), measured=settings.measured)
-    kept = [*before["counts"], _saved(now)][-settings.reports :]
+    kept = [*before["counts"], _saved(now)][-max(settings.reports, settings.remembered) :]
     memory = before | {"counts": kept, "rest": max(before["rest"] - 1, 0), "factor": now.factor}
     counts = replace(LeafCounts.mean([LeafCounts(*map(np.asarray, one)) for one in kept]), factor=now.factor)
     load = loads(counts.load, view.plan.unit_worker, view.plan.workers)
-    if len(kept) < settings.reports or lopsided(load) <= settings.threshold:
+    spread = np.sqrt(loads(counts.variance / len(kept), view.plan.unit_worker, view.plan.workers))
+    if len(kept) < settings.reports or lopsided(load, settings.doubt * spread) <= settings.threshold:
         return None, memory
     offers = _reallocations(view.plan, counts, settings)
     if not any(lopsided(offer.load) <= settings.threshold for offer in offers) and _adjusts(view, memory):
@@ -202,7 +211,7 @@ def _offer(method: str, plan: Plan, counts: LeafCounts, held: Floats, worker: Wo
 def _chosen(offers: Sequence[_Offer], before: Floats, settings: SstdSettings) -> _Offer | None:
     """Take the first offer that makes load even; where none does, the one that makes it most even, if that is worth it."""
     even = [offer for offer in offers if lopsided(offer.load) <= settings.threshold]
-    better = [offer for offer in offers if _gains(offer.load, before)]
+    better = [offer for offer in offers if _gains(offer.load, before, settings.gain)]
     return even[0] if even else min(better, key=lambda offer: float(offer.load.max()), default=None)
 
 
@@ -217,10 +226,10 @@ def _change(best: _Offer, plan: Plan, before: Floats, settings: SstdSettings) ->
     return Change(best.plan, (Step(best.method, whom, why), *best.steps))
 
 
-def _gains(after: Floats, before: Floats) -> bool:
+def _gains(after: Floats, before: Floats, gain: float) -> bool:
     """Tell whether loads are clearly more even, of those workers that have others by then."""
     other = after != before
-    return bool(other.any() and after[other].max() < (1 - GAIN) * before[other].max() and after.max() <= before.max())
+    return bool(other.any() and after[other].max() < (1 - gain) * before[other].max() and after.max() <= before.max())
 
 
 SSTD = Policy(
@@ -231,5 +240,5 @@ SSTD = Policy(
     _decide,
     objection,
     lambda settings: {"cells": settings.cells, "pairs": settings.measured},
-    impatient={"threshold": 1.0, "reports": 1, "settling": 0, "rest": 1},
+    impatient={"threshold": 1.0, "reports": 1, "doubt": 0.0, "settling": 0, "rest": 1},
 )

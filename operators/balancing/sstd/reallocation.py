@@ -11,12 +11,16 @@ from partitioners.costs.allocation import karmarkar_karp, loads, matching
 __all__ = ["all_workers", "lopsided", "two_workers"]
 
 
-def lopsided(load: Floats) -> float:
-    """Return L_max / L_min (Definition 4): 1 where nobody has anything to do, infinite where only somebody has nothing."""
-    least, most = float(load.min()), float(load.max())
-    if most == 0.0:
+def lopsided(load: Floats, off_by: Floats | float = 0.0) -> float:
+    """Return L_max / L_min (Definition 4): 1 where nobody has anything to do, infinite where only somebody has nothing.
+
+    Where loads may be off by so much each, return what it is at least; 1 where loads may be equal.
+    """
+    up_to, at_least = load + off_by, load - off_by
+    least, most = float(up_to[load.argmin()]), float(at_least[load.argmax()])
+    if most <= 0.0:
         return 1.0
-    return most / least if least > 0.0 else np.inf
+    return max(most / least, 1.0) if least > 0.0 else np.inf
 
 
 def two_workers(load: Floats, held: Floats, worker: Workers, workers: int) -> Workers:
