@@ -42,10 +42,10 @@ def run(options: Options) -> Report:
         book.figures[f"updates_per_s_k{k}"] = one.updates_per_s
         book.figures[f"bytes_per_query_k{k}"] = one.bytes_per_query
         book.figures[f"first_lists_s_k{k}"] = one.first_lists_s
-    alone, both = on_cores(DynamicStream(8 * few, 4 * few, k=20, epochs=10, seed=options.seed))
+    alone, both = on_cores(DynamicStream(2 * some, some, k=20, epochs=10, seed=options.seed))
     book.figures |= {"topology_one_core": alone, "topology_two_cores": both, "tasks_two_cores_over_one": both / alone}
     one_process, two = (
-        on_ray(DynamicStream(8 * few, 4 * few, k=20, epochs=40, seed=options.seed), processes) for processes in (1, 2)
+        on_ray(DynamicStream(2 * some, some, k=20, epochs=40, seed=options.seed), processes) for processes in (1, 2)
     )
     book.figures |= {
         "ray_one_core": one_process.by_clock,
@@ -80,7 +80,7 @@ def run(options: Options) -> Report:
         notes=(
             "one thread, CPU time; refills an update, and what one takes with the upkeep of cell lists, where there are any",
             "first lists of the paper's refillers are given, and not measured",
-            f"conf/dynamic.toml, CPU time of its tasks without Ray, k = 20, {4 * few:,} queries: {alone:,.0f} updates/s on one "
+            f"conf/dynamic.toml, CPU time of its tasks without Ray, k = 20, {some:,} queries: {alone:,.0f} updates/s on one "
             f"core, {both:,.0f} on two",
             f"the same on Ray, by the clock: {one_process.by_clock:,.0f} updates/s in one process, {two.by_clock:,.0f} in two",
             *(f"drawn: {path}" for path in pictures),

@@ -4,6 +4,7 @@ What is compared: AQF-GPCL and AQF-GCL, the paper's; IGPT-kmax and CIQ-kmax, the
 ours. All are exact: those of one workload must have the same lists. Growth tables show ours alone, at sizes of its own.
 """
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -43,6 +44,7 @@ class Book:
     def note(self, title: str, parts: Parts, setting: Setting, at: float = 0.0) -> Measured:
         """Measure a method at a value of the parameter that is varied."""
         one = measure(parts, setting, None if parts.refill == OURS.refill else self._lists_of(parts, setting))
+        gc.collect()  # the index is large, and a part of cycles that are looked for once in a long while only
         alike = self._seen.setdefault(setting.workload, {})
         alike[str(parts)] = one
         agree(alike)
