@@ -37,6 +37,8 @@ class EngineStatus:
         restarts: how often it was started again.
         objects: how many objects the run has taken, since the service began for the first time.
         started_at: of the process that runs, in seconds since 1970.
+        kernels: how many kernels it has compiled; workers of a cluster do not say.
+        compiling: it is at one now.
     """
 
     state: State = "starting"
@@ -47,6 +49,8 @@ class EngineStatus:
     objects: int = 0
     results: int = 0
     pid: int | None = None
+    kernels: int = 0
+    compiling: bool = False
     started_at: float = field(default_factory=time.time)
 
 
@@ -121,6 +125,7 @@ class EngineProcess:
         """Run one engine to its end."""
         here, there = socket.socketpair()
         self.status.state, self.status.started_at = "starting", time.time()
+        self.status.kernels, self.status.compiling = 0, False
         with there:
             command = [sys.executable, "-m", "service.engine", str(self._folder), str(there.fileno())]
             self._process = subprocess.Popen(command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL)
@@ -148,6 +153,8 @@ class EngineProcess:
             if status.state == "starting":
                 status.state = "running"
             self._on_ack()
+        elif kind == "kernels":
+            status.kernels, status.compiling = values
         elif kind == "failed":
             status.error = values[0]
             self._failures = MOST_FAILURES if values[1] else self._failures

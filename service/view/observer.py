@@ -18,13 +18,14 @@ from service.view.frames import encode_frame
 from service.view.plan_shapes import plan_frame
 from service.view.watched_plan import WatchedPlan
 from streams.errors import DeclarationError
+from topology.declaration import Topology
 from topology.faults import Fault
 from topology.lens import PLACES
 from topology.messages import Report
 from topology.summary import EVALUATOR, LatencyHistogram
 from topology.wiring import Wiring
 
-__all__ = ["MOST_EVENTS", "MOST_PLACES", "Clock", "Observer", "state_frame"]
+__all__ = ["MOST_EVENTS", "MOST_PLACES", "Clock", "Observer", "start_frame", "state_frame"]
 
 #: Of one frame: places of objects, places of alerts, events. What is more is thinned out, or only counted.
 MOST_PLACES, MOST_ALERTS, MOST_EVENTS = 1_500, 600, 100
@@ -35,7 +36,8 @@ _MOST_SAMPLES = 512
 #: Orders to kill or pause that may wait for the next epoch.
 _MOST_FAULTS = 8
 
-#: A run without objects for so many seconds is idle, and one that shows nothing new is said to live so often.
+#: A run without objects for so many seconds is idle, or works on those that it has; one that shows nothing new is said to live
+#: so often.
 IDLE_SECONDS, SILENT_SECONDS = 2.0, 1.0
 
 Floats = NDArray[np.float64]
@@ -252,14 +254,15 @@ class Observer:
             for name in ("objects", "results", "queries"):
                 self._totals[name] += getattr(gathered, name)
             tick = self._tick(gathered, now, span)
-        shown = [_start_frame(wiring)] if begun else []
+        shown = [start_frame(wiring.topology)] if begun else []
         if gathered.switched and plan is not None:
             shown.append(plan_frame(plan, self._serial, now))
         return [*shown, _tick_frame(tick, gathered)]
 
     def _tick(self, gathered: _Gathered, now: float, span: float) -> dict[str, Any]:
         borne = len(self._evaluator) * gathered.peak_sum
-        state = "running" if now - self._objects_at < IDLE_SECONDS else "idle"
+        quiet = "working" if self._first_at else "idle"  # kernels may be compiled for what is under way
+        state = "running" if now - self._objects_at < IDLE_SECONDS else quiet
         for event in gathered.events:
             if event["what"] == "move":
                 event["serial"] = self._serial
@@ -285,9 +288,11 @@ class Observer:
         }
 
 
-def _start_frame(wiring: Wiring) -> bytes:
-    settings = wiring.topology.settings
+def start_frame(topology: Topology) -> bytes:
+    """Return the frame that says what runs, or is going to."""
+    settings = topology.settings
     space = settings.space
+    tasks = [(c.name, f"{c.name}[{index}]") for c in topology.components for index in range(c.parallelism)]
     return encode_frame(
         {
             "frame": "start",
@@ -295,8 +300,8 @@ def _start_frame(wiring: Wiring) -> bytes:
             "runtime": settings.runtime,
             "space": list(space.as_tuple()),
             "geographic": settings.measure == "haversine" or looks_geographic(space),
-            "evaluators": [task.name for task in wiring.tasks if task.component == EVALUATOR],
-            "tasks": [task.name for task in wiring.tasks],
+            "evaluators": [name for component, name in tasks if component == EVALUATOR],
+            "tasks": [name for _, name in tasks],
             "checkpoints": settings.checkpoint is not None,
             "max_pending": settings.max_pending,
         }
