@@ -266,8 +266,8 @@ class Service:
             if time.monotonic() > until or status.state == "failed":
                 raise ProblemError(
                     "no-answer",
-                    f"no answer yet: the topology is {status.state}, and has compiled {status.kernels} kernels so far, which it "
-                    "does once on a machine; ask again later",
+                    f"no answer yet: the topology is {status.state}, and has compiled {status.kernels} kernels so far, "
+                    "which it does once on a machine; ask again later",
                     headers={"Retry-After": "10"},
                 )
 

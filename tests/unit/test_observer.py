@@ -150,7 +150,7 @@ def test_frame_stays_small_whatever_is_reported(tmp_path):
     assert len(frame) < 40_000
     assert (len(columns["objects"]), len(columns["alerts"])) == (2 * MOST_PLACES, 2 * MOST_ALERTS)
     assert (len(header["events"]), header["omitted"]) == (MOST_EVENTS, 10_000 - MOST_EVENTS)
-    assert (header["objects"], header["alerts"]) == (20_000_000, 20_000_000)
+    assert header["objects"] == 20_000_000
 
 
 def test_run_without_objects_is_idle_and_says_so_once_a_second(tmp_path):

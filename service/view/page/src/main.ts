@@ -21,6 +21,8 @@ let map: MapView | null = null;
 /** What of the past is shown; null is the present. */
 let past: Shown | null = null;
 let playing = false;
+/** How many pictures of the map were drawn. */
+let pictures = 0;
 let compared: { event: Happening; timer: number } | null = null;
 let fitted = false;
 
@@ -397,9 +399,15 @@ new ResizeObserver(() => {
   if (past !== null) map?.freeze(past.objects, past.alerts);
 }).observe(canvas);
 
-let [slowAt, spokenAt, playedAt] = [0, 0, 0];
+/** Pictures are this far apart: 30 a second where the browser can, fewer where one takes it long, so that it stays at hand. */
+const [LEAST_MS, MOST_MS] = [33, 100];
+let [slowAt, spokenAt, playedAt, drawnAt, apart] = [0, 0, 0, 0, LEAST_MS];
 function frame(now: number): void {
-  if (map !== null) {
+  if (map !== null && now - drawnAt >= apart - 4) {
+    const late = now - drawnAt > apart + 25;
+    apart = Math.min(Math.max(apart * (late ? 1.25 : 0.97), LEAST_MS), MOST_MS);
+    drawnAt = now;
+    pictures++;
     map.load = past?.costs ?? run.load;
     map.mean = map.load.reduce((sum, value) => sum + value, 0) / Math.max(map.load.length, 1);
     map.draw(now);
@@ -445,6 +453,9 @@ Object.assign(window, {
     },
     get past() {
       return past;
+    },
+    get pictures() {
+      return pictures;
     },
   },
 });

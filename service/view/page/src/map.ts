@@ -56,6 +56,9 @@ export class MapView {
   private lines = document.createElement("canvas");
   private sprites: HTMLCanvasElement[] = [];
   private fadedAt = 0;
+  private drawnAt = 0;
+  /** How far loads come towards what they are, in one picture. */
+  private settling = 1;
   /** Objects and alerts that are shown a second. */
   private crowd = [0, 0];
   private trail = document.createElement("canvas");
@@ -261,7 +264,11 @@ export class MapView {
   // --- drawing -----------------------------------------------------------------------------------------------------
 
   draw(now: number): void {
-    if (this.projection.glide(this.still ? 1 : 0.12)) this.moved();
+    const part = (rate: number) => 1 - (1 - rate) ** Math.min(Math.max(now - this.drawnAt, 0) / 16.7, 8); // the same pace at any rate of pictures
+    this.settling = part(0.08);
+    const glide = part(0.12);
+    this.drawnAt = now;
+    if (this.projection.glide(this.still ? 1 : glide)) this.moved();
     if (this.baseStale) this.drawBase();
     const context = this.canvas.getContext("2d");
     if (context === null) return;
@@ -359,7 +366,7 @@ export class MapView {
     const many = this.tiles.length > 400;
     for (const tile of this.tiles) {
       const ratio = this.ratioOf(tile.area.workers);
-      tile.load = ratio === null || tile.load === null || this.still ? ratio : tile.load + (ratio - tile.load) * 0.08;
+      tile.load = ratio === null || tile.load === null || this.still ? ratio : tile.load + (ratio - tile.load) * this.settling;
       const box = this.boxNow(tile, now);
       const [l, t, r, b] = this.clipped(box);
       if (r <= l || b <= t) continue;

@@ -58,7 +58,7 @@ export function popover(form: HTMLFormElement, run: Run, onProblem: (text: strin
     if (place === null) before = document.activeElement as HTMLElement | null;
     place = opened;
     form.hidden = false;
-    const parts: HTMLElement[] = [element("h3", `${degrees(opened.y, "N", "S")}  ${degrees(opened.x, "E", "W")}`)];
+    const parts: HTMLElement[] = [element("h2", `${degrees(opened.y, "N", "S")}  ${degrees(opened.x, "E", "W")}`)];
     const quit = element("button", "×", "close");
     quit.type = "button";
     quit.setAttribute("aria-label", "Close");
