@@ -130,3 +130,10 @@ def _tasks(figures: dict[str, Any]) -> Iterator[Metric]:
         for component, index, counts in figures.get("tasks", ()):
             metric.add_metric([component, str(index)], counts.get(name, 0.0))
         yield metric
+    latency = GaugeMetricFamily(
+        "storm_task_execute_latency_ms", "mean time that a tuple took, by task", labels=["component", "task"]
+    )
+    for component, index, counts in figures.get("tasks", ()):
+        if counts.get("executed"):
+            latency.add_metric([component, str(index)], counts.get("busy_ms", 0.0) / counts["executed"])
+    yield latency

@@ -17,11 +17,10 @@ from typing import Any
 from operators.registry import OPERATORS
 from operators.spouts.journal import pack_entry
 from service.intake import Accepted, Intake, Operation
-from streams.errors import WaterspoutError
 from streams.event_log import EventLog
 from streams.geometry import Rect
 from streams.segment_log import LogWriter
-from topology.declaration import Component, Topology
+from topology.declaration import CheckpointSettings, Component, Topology
 from topology.live import live_topology
 from topology.run import run
 
@@ -31,6 +30,9 @@ log = EventLog()
 
 #: So often the run may find nothing more to do before it is over: what comes back by feedback is behind it then.
 IDLE_TURNS = 6
+
+#: A checkpoint every so many epochs: states are made of kernels, too.
+CHECKPOINT_EPOCHS = 9
 
 #: Objects of a body; the time of the first one, and the time between two bodies.
 OBJECTS, FIRST_MS, STEP_MS = 24, 1_000_000, 1_000
@@ -156,7 +158,7 @@ def rehearse(live: Topology, declared: Topology, folder: Path, broken_off: Calla
     try:
         if (topology := rehearsed(live, declared, folder)) is not None:
             run(topology, runtime="local", should_stop=lambda: turns > IDLE_TURNS or broken_off(), wait=wait)
-    except WaterspoutError as error:  # the run itself says what is wrong, where that is not about made-up records
+    except Exception as error:  # the run itself says what is wrong, where that is not about made-up records
         log.info("not_rehearsed", error=str(error))
     finally:
         discard(folder)
@@ -164,7 +166,8 @@ def rehearse(live: Topology, declared: Topology, folder: Path, broken_off: Calla
 
 def rehearsed(live: Topology, declared: Topology, folder: Path) -> Topology | None:
     """Return what of a topology takes part in its rehearsal; None where too little is left."""
-    made = live_topology(declared, folder / "journal", folder / "results", folder / "checkpoints")
+    places = ((folder / name).absolute() for name in ("journal", "results", "checkpoints"))
+    made = live_topology(declared, *places)
     kept = {c.name: c for c in made.components if _is_harmless(c)}
     while True:
         read = {
@@ -180,7 +183,8 @@ def rehearsed(live: Topology, declared: Topology, folder: Path) -> Topology | No
     short = dataclasses.replace(
         live.settings.epoch, objects=OBJECTS, queries=1, ms=None
     )  # so that it can be broken off
-    settings = dataclasses.replace(live.settings, runtime="local", max_pending=1, checkpoint=None, epoch=short)
+    saved = CheckpointSettings(str((folder / "checkpoints").absolute()), epochs=CHECKPOINT_EPOCHS)
+    settings = dataclasses.replace(live.settings, runtime="local", max_pending=1, checkpoint=saved, epoch=short)
     return dataclasses.replace(made, settings=settings, components=tuple(left.values()), faults=(), injections=())
 
 

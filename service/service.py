@@ -14,6 +14,7 @@ from operators.balancing.balancer import REBALANCE
 from operators.spouts.journal import unpack_entry
 from service.bodies import BodyLimits
 from service.engine_process import EngineProcess
+from service.figure_windows import FigureWindows
 from service.hub import Hub
 from service.intake import Accepted, Intake, Operation, Rules, TimeOf
 from service.journal_writer import BusyError, JournalWriter, WriterSettings
@@ -116,6 +117,7 @@ class Service:
         self._saved_at = self._hub_saved = 0
         self.stopping = False
         self.figures: dict[str, Any] = {}
+        self.windows = FigureWindows()
         self.engine.handlers[FIGURES] = self._take_figures
 
     # --- life ------------------------------------------------------------------------------------------------------
@@ -176,6 +178,7 @@ class Service:
 
     def _take_figures(self, figures: dict[str, Any]) -> None:
         self.figures = figures
+        self.windows.note(time.monotonic(), figures)
 
     def _committed(self) -> None:
         self.engine.wake()

@@ -254,7 +254,9 @@ export class MapView {
     const of = (axis: 0 | 1) => this.seen.map((place) => place[axis]).sort((a, b) => a - b);
     const [xs, ys] = [of(0), of(1)];
     const cut = (values: number[], share: number) => values[Math.min(Math.floor(values.length * share), values.length - 1)];
-    this.projection.show([cut(xs, 0.06), cut(ys, 0.06), cut(xs, 0.94), cut(ys, 0.94)], 0.13, at_once);
+    const box: Box = [cut(xs, 0.06), cut(ys, 0.06), cut(xs, 0.94), cut(ys, 0.94)];
+    const most = size(box) > 0.35 * size(this.projection.space); // then it is nearer to see all
+    this.projection.show(most ? this.projection.space : box, most ? 0.03 : 0.13, at_once);
   }
 
   get samples(): number {
