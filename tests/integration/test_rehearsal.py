@@ -25,7 +25,8 @@ from topology.run import run
 from topology.toml import load_topology
 
 topology, folder, rehearsing = sys.argv[1:]
-service = Service(load_topology(Path(topology)), Path(folder))
+saved = [f"topology.checkpoint.directory={folder}/saved", "topology.checkpoint.epochs=2"]
+service = Service(load_topology(Path(topology), saved), Path(folder))
 if rehearsing == "yes":
     write_rehearsal(service._intake(service.intake.rules), service.folder.rehearsal)
 live = runnable(service.folder)

@@ -165,3 +165,15 @@ def test_run_without_objects_is_idle_and_says_so_once_a_second(tmp_path):
     assert states[0] == "running"
     assert states[-1] == "idle"
     assert 3 <= len(states) <= 6
+
+
+def test_run_that_takes_long_over_what_came_is_not_idle(tmp_path):
+    """Kernels are compiled within the first epochs: that is work, though nothing comes meanwhile; then it is idle."""
+    observer = Observer(Ticker())
+    observer.begin(wire(restless_topology(tmp_path)), {})
+    observer.report(Report(0, 0, {"objects": 1}))
+    states = [decode_frame(frame)[0].get("state") for _ in range(500) for frame in observer.frames()]
+    assert states[-1] == "working"
+    observer.ack(0, 0)
+    states = [decode_frame(frame)[0].get("state") for _ in range(500) for frame in observer.frames()]
+    assert states[-1] == "idle"
