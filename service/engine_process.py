@@ -21,8 +21,9 @@ log = EventLog()
 #: An engine that ends so often in a row, without an epoch between, cannot run.
 MOST_FAILURES = 5
 
-#: How long an engine may take to come to rest when the service ends.
-STOP_SECONDS = 30.0
+#: How long an engine may take to come to rest when the service ends, and one that only starts or compiles: the next one goes on
+#: from its newest checkpoint as well as from a rest.
+STOP_SECONDS, STOP_EARLY_SECONDS = 30.0, 2.0
 
 State = Literal["starting", "running", "failed", "ended"]
 
@@ -95,8 +96,9 @@ class EngineProcess:
         self._stopping = True
         self.send("stop")
         if self._task is not None:
+            at_work = self.status.state == "running" and not self.status.compiling
             try:
-                await asyncio.wait_for(asyncio.shield(self._task), STOP_SECONDS)
+                await asyncio.wait_for(asyncio.shield(self._task), STOP_SECONDS if at_work else STOP_EARLY_SECONDS)
             except TimeoutError:
                 self._kill()
                 await self._task

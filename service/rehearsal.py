@@ -7,9 +7,12 @@ rehearsal off: then only what it needs is compiled first. Only shipped operators
 nothing outside of the run: a bolt of the user's, or a sink that publishes, must not see records that nobody sent.
 """
 
+import asyncio
+import contextlib
 import dataclasses
 import json
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,7 @@ from topology.declaration import CheckpointSettings, Component, Topology
 from topology.live import live_topology
 from topology.run import run
 
-__all__ = ["discard", "rehearse", "rehearsed", "write_rehearsal"]
+__all__ = ["discard", "prepare_rehearsal", "rehearse", "rehearsed", "write_rehearsal"]
 
 log = EventLog()
 
@@ -67,6 +70,31 @@ def write_rehearsal(intake: Intake, folder: Path) -> None:
         writer.sync()
     finally:
         writer.close()
+
+
+async def prepare_rehearsal(intake: Intake, folder: Path) -> None:
+    """Write the journal of a rehearsal while the service answers; one that fails is none, and only logged.
+
+    Kernels may be compiled in it, so it is in a thread that the end of the service does not wait for.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def finish() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    def work() -> None:
+        try:
+            write_rehearsal(intake, folder)
+        except Exception as error:
+            log.warning("nothing_to_rehearse", error=str(error))
+            discard(folder)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(finish)
+
+    threading.Thread(target=work, name="rehearsal", daemon=True).start()
+    await done
 
 
 def _requests(intake: Intake) -> Iterator[Accepted]:

@@ -19,7 +19,7 @@ from service.hub import Hub
 from service.intake import Accepted, Intake, Operation, Rules, TimeOf
 from service.journal_writer import BusyError, JournalWriter, WriterSettings
 from service.problems import ProblemError
-from service.rehearsal import discard, write_rehearsal
+from service.rehearsal import prepare_rehearsal
 from service.state_folder import StateFolder
 from service.task_figures import FIGURES
 from streams.event_log import EventLog
@@ -150,20 +150,14 @@ class Service:
 
     async def _begin(self) -> None:
         """Start the engine, with something to rehearse: whoever comes when it is ready waits for no compilation."""
-        folder = self.folder.rehearsal
-        try:
-            await asyncio.to_thread(write_rehearsal, self._intake(self.intake.rules), folder)
-        except Exception as error:  # the service is worth more than its rehearsal
-            log.warning("nothing_to_rehearse", error=str(error))
-            discard(folder)
-        if not self.stopping:
-            self.engine.start()
+        await prepare_rehearsal(self._intake(self.intake.rules), self.folder.rehearsal)
+        self.engine.start()
 
     async def stop(self) -> None:
         """Accept nothing more, let the engine come to rest, and end."""
         self.stopping = True
         if self._beginner is not None:
-            await self._beginner
+            self._beginner.cancel()
         if self._keeper is not None:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):

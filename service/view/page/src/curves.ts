@@ -54,7 +54,8 @@ export class Curves {
   get span(): [number, number] {
     const last = Math.max(this.run.now, 1);
     const first = this.seconds > 0 ? Math.max(last - this.seconds, 0) : 0;
-    return [first, this.seconds > 0 && last < this.seconds ? Math.min(this.seconds, Math.max(last, 20)) : last];
+    const over = ["ended", "stopped", "failed"].includes(this.run.state);
+    return [first, this.seconds > 0 && last < this.seconds && !over ? Math.min(this.seconds, Math.max(last, 20)) : last];
   }
 
   private charts(): Chart[] {
