@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from partitioners.plans.plan import save as save_plan
-from service.channel import EngineChannel
+from service.channel import EngineChannel, ServiceGoneError
 from service.promptness import prompt_threads
 from service.rehearsal import rehearse
 from service.state_folder import StateFolder
@@ -127,6 +127,8 @@ def main(folder: str, descriptor: int) -> int:
                 resume=resume,
                 watcher=told.watchers,
             )
+    except ServiceGoneError:
+        os._exit(1)  # nobody wants this process any more, nor what it says
     except WaterspoutError as error:
         hopeless = isinstance(error, DeclarationError | InputError)  # it would be the same again
         channel.send("failed", str(error), hopeless)
