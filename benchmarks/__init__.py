@@ -85,6 +85,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.transport",
         "spout -> 2 routers -> 4 null evaluators -> sink, local, Ray and plain actor calls",
     ),
+    "view": (
+        "benchmarks.view",
+        "the live view of a run at full speed, with 8 and with 1,000 partitions: share of a core, frames/s in a browser",
+    ),
 }
 
 #: Those that read a file of the user's (``--data``) instead of data that they make.

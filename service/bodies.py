@@ -111,9 +111,14 @@ def _items(data: bytes) -> list[bytes]:
     try:
         if data.lstrip()[:1] == b"[":
             return [bytes(item).replace(b"\n", b" ").replace(b"\r", b" ") for item in _RAWS.decode(data)]
-        return [bytes(_RAW.decode(data)).replace(b"\n", b" ").replace(b"\r", b" ")]
+        one = bytes(_RAW.decode(data)).replace(b"\n", b" ").replace(b"\r", b" ")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError("bad-request", f"the body is no JSON: {error}") from None
+    if one.lstrip()[:1] != b"{":
+        raise ProblemError(
+            "invalid", f"found {one[:60].decode(errors='replace')}, expected a JSON object, or an array of these"
+        )
+    return [one]
 
 
 _RAW, _RAWS = msgspec.json.Decoder(msgspec.Raw), msgspec.json.Decoder(list[msgspec.Raw])

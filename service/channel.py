@@ -5,14 +5,14 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 import msgpack
 
 from streams.codec import unpack_plain
 from streams.errors import CodecError
 
-__all__ = ["MAX_MESSAGE_BYTES", "EngineChannel", "pack_message", "read_message"]
+__all__ = ["MAX_MESSAGE_BYTES", "EngineChannel", "ServiceGoneError", "pack_message", "read_message"]
 
 #: The largest message; what is larger goes through files.
 MAX_MESSAGE_BYTES = 64 << 20
@@ -40,6 +40,10 @@ async def read_message(reader: asyncio.StreamReader) -> list[Any] | None:
     return message
 
 
+class ServiceGoneError(OSError):
+    """There is nobody any more to send a message to."""
+
+
 class EngineChannel:
     """The engine's end: any thread sends, one receives."""
 
@@ -50,15 +54,25 @@ class EngineChannel:
     def send(self, kind: str, *values: Any) -> None:
         """Send a message; it waits where the service does not read."""
         data = pack_message(kind, *values)
-        with self._sending:
-            self._socket.sendall(data)
+        try:
+            with self._sending:
+                self._socket.sendall(data)
+        except OSError as error:
+            raise ServiceGoneError(*error.args) from None
 
     def messages(self) -> Iterator[list[Any]]:
         """Yield messages until the service is gone."""
         file = self._socket.makefile("rb")
-        while True:
-            head = file.read(_LENGTH.size)
-            if len(head) < _LENGTH.size:
+        while len(head := _read(file, _LENGTH.size)) == _LENGTH.size:
+            (length,) = _LENGTH.unpack(head)
+            if len(body := _read(file, length)) < length:
                 return
-            body = file.read(_LENGTH.unpack(head)[0])
             yield unpack_plain(body)
+
+
+def _read(file: IO[bytes], count: int) -> bytes:
+    """Return so many bytes, or fewer where a service that is killed resets the connection."""
+    try:
+        return file.read(count)
+    except ConnectionError:
+        return b""

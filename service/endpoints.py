@@ -48,8 +48,18 @@ class Endpoint:
 
 
 def routes_of(endpoints: Sequence[Endpoint]) -> list[Route]:
-    """Return the routes of requests."""
-    return [Route(one.path.replace("{id}", "{id:path}"), one.handler, methods=[one.method]) for one in endpoints]
+    """Return the routes of requests: one for each path, so that whoever uses another method is told all that there are."""
+    by_path: dict[str, dict[str, Handler]] = {}
+    for one in endpoints:
+        by_path.setdefault(one.path, {})[one.method] = one.handler
+    return [_route(path, handlers) for path, handlers in by_path.items()]
+
+
+def _route(path: str, handlers: Mapping[str, Handler]) -> Route:
+    async def handle(request: Request) -> Response:
+        return await handlers["GET" if request.method == "HEAD" else request.method](request)
+
+    return Route(path.replace("{id}", "{id:path}"), handle, methods=list(handlers))
 
 
 def openapi_of(endpoints: Sequence[Endpoint], version: str, *, token: bool) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from partitioners.plans.plan import save as save_plan
-from service.channel import EngineChannel
+from service.channel import EngineChannel, ServiceGoneError
 from service.promptness import prompt_threads
+from service.rehearsal import rehearse
 from service.state_folder import StateFolder
 from service.watchers import Watchers
 from streams.errors import DeclarationError, InputError, WaterspoutError
@@ -24,6 +25,7 @@ from streams.event_log import EventLog
 from streams.segment_log import first_position
 from topology.cli.logs import configure_logs
 from topology.declaration import Topology
+from topology.kernel_clock import compilations
 from topology.plan_request import is_automatic, needs_plan
 from topology.planning import plan_of
 from topology.run import Progress, run
@@ -87,6 +89,10 @@ class _Run:
         self._woken.wait(seconds)
         self._woken.clear()
 
+    def wanted(self) -> bool:
+        """Tell whether something has arrived, or the end is wanted."""
+        return self._woken.is_set() or self.stopped.is_set()
+
     def progress(self, progress: Progress) -> None:
         """Send how far the run is; of epochs in which nothing came, some are enough."""
         reached, now = (progress.objects, progress.results), time.monotonic()
@@ -110,14 +116,19 @@ def main(folder: str, descriptor: int) -> int:
         live = runnable(state)
         resume = _resumed(state, live)
         channel.send("started", os.getpid(), resume is not None, time.time())
-        outcome = run(
-            live,
-            on_progress=told.progress,
-            should_stop=told.stopped.is_set,
-            wait=told.wait,
-            resume=resume,
-            watcher=told.watchers,
-        )
+        with compilations(lambda count, under_way: channel.send("kernels", count, under_way)):
+            if resume is None:  # who goes on has better things to do
+                rehearse(live, state.declared(), state.rehearsal, told.wanted)
+            outcome = run(
+                live,
+                on_progress=told.progress,
+                should_stop=told.stopped.is_set,
+                wait=told.wait,
+                resume=resume,
+                watcher=told.watchers,
+            )
+    except ServiceGoneError:
+        os._exit(1)  # nobody wants this process any more, nor what it says
     except WaterspoutError as error:
         hopeless = isinstance(error, DeclarationError | InputError)  # it would be the same again
         channel.send("failed", str(error), hopeless)

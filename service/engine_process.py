@@ -21,8 +21,9 @@ log = EventLog()
 #: An engine that ends so often in a row, without an epoch between, cannot run.
 MOST_FAILURES = 5
 
-#: How long an engine may take to come to rest when the service ends.
-STOP_SECONDS = 30.0
+#: How long an engine may take to come to rest when the service ends, and one that only starts or compiles: the next one goes on
+#: from its newest checkpoint as well as from a rest.
+STOP_SECONDS, STOP_EARLY_SECONDS = 30.0, 2.0
 
 State = Literal["starting", "running", "failed", "ended"]
 
@@ -37,6 +38,8 @@ class EngineStatus:
         restarts: how often it was started again.
         objects: how many objects the run has taken, since the service began for the first time.
         started_at: of the process that runs, in seconds since 1970.
+        kernels: how many kernels it has compiled; workers of a cluster do not say.
+        compiling: it is at one now.
     """
 
     state: State = "starting"
@@ -47,6 +50,8 @@ class EngineStatus:
     objects: int = 0
     results: int = 0
     pid: int | None = None
+    kernels: int = 0
+    compiling: bool = False
     started_at: float = field(default_factory=time.time)
 
 
@@ -91,8 +96,9 @@ class EngineProcess:
         self._stopping = True
         self.send("stop")
         if self._task is not None:
+            at_work = self.status.state == "running" and not self.status.compiling
             try:
-                await asyncio.wait_for(asyncio.shield(self._task), STOP_SECONDS)
+                await asyncio.wait_for(asyncio.shield(self._task), STOP_SECONDS if at_work else STOP_EARLY_SECONDS)
             except TimeoutError:
                 self._kill()
                 await self._task
@@ -121,6 +127,7 @@ class EngineProcess:
         """Run one engine to its end."""
         here, there = socket.socketpair()
         self.status.state, self.status.started_at = "starting", time.time()
+        self.status.kernels, self.status.compiling = 0, False
         with there:
             command = [sys.executable, "-m", "service.engine", str(self._folder), str(there.fileno())]
             self._process = subprocess.Popen(command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL)
@@ -148,6 +155,8 @@ class EngineProcess:
             if status.state == "starting":
                 status.state = "running"
             self._on_ack()
+        elif kind == "kernels":
+            status.kernels, status.compiling = values
         elif kind == "failed":
             status.error = values[0]
             self._failures = MOST_FAILURES if values[1] else self._failures

@@ -73,6 +73,8 @@ class Guard:
         return None if self._sessions.holds(headers.get("cookie", "")) else self._unknown(headers)
 
     def _misplaced(self, headers: Headers) -> ProblemError | None:
+        if len(headers.getlist("host")) > 1:
+            return ProblemError("bad-request", "several Host headers; send one")
         host = headers.get("host", "")
         name = urlsplit(f"//{host}").hostname or ""
         origin = headers.get("origin")

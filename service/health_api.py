@@ -38,10 +38,9 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
     async def readyz(_request: Request) -> Response:
         status = service.engine.status
         if not service.ready:
-            raise ProblemError(
-                "not-ready", f"the topology is {status.state}" + (f": {status.error}" if status.error else ""),
-                headers={"Retry-After": "1"},
-            )  # fmt: skip
+            kernels = f"; it compiles kernels, once on a machine, {status.kernels} so far" if status.kernels else ""
+            why = f": {status.error}" if status.error else kernels
+            raise ProblemError("not-ready", f"the topology is {status.state}{why}", headers={"Retry-After": "1"})
         return _json({"status": "running", "epochs": status.epochs, "restarts": status.restarts})
 
     async def metrics(_request: Request) -> Response:
@@ -82,6 +81,9 @@ class _Figures:
         yield _counter("records_rejected", "records that could not be used", service.refused)
         yield _counter("requests_busy", "requests that were refused because too much waited", service.busy)
         yield _counter("engine_restarts", "times the engine was started again", status.restarts)
+        yield _gauge(
+            "engine_kernels_compiled", "kernels that this engine has compiled, once on a machine", status.kernels
+        )
         yield _counter("results_pushed", "lines of results that were passed on", hub.lines)
         dropped = hub.dropped + sum(one.dropped for one in hub.subscriptions)
         yield _counter("results_dropped", "lines that were dropped for slow subscribers", dropped)
@@ -128,3 +130,10 @@ def _tasks(figures: dict[str, Any]) -> Iterator[Metric]:
         for component, index, counts in figures.get("tasks", ()):
             metric.add_metric([component, str(index)], counts.get(name, 0.0))
         yield metric
+    latency = GaugeMetricFamily(
+        "storm_task_execute_latency_ms", "mean time that a tuple took, by task", labels=["component", "task"]
+    )
+    for component, index, counts in figures.get("tasks", ()):
+        if counts.get("executed"):
+            latency.add_metric([component, str(index)], counts.get("busy_ms", 0.0) / counts["executed"])
+    yield latency

@@ -51,6 +51,29 @@ OBJECT: dict[str, Any] = {
     },
 }
 
+FEATURE: dict[str, Any] = {
+    "type": "object",
+    "required": ["type", "geometry"],
+    "properties": {
+        "type": {"const": "Feature"},
+        "id": {"type": ["string", "integer"], "minLength": 1},
+        "geometry": {
+            "type": "object",
+            "required": ["type", "coordinates"],
+            "properties": {
+                "type": {"const": "Point"},
+                "coordinates": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 3},
+            },
+        },
+        "properties": {},
+    },
+}
+FEATURES: dict[str, Any] = {
+    "type": "object",
+    "required": ["type", "features"],
+    "properties": {"type": {"const": "FeatureCollection"}, "features": {"type": "array", "items": FEATURE}},
+}
+
 
 def accepted_response(accepted: Accepted, durable: bool) -> Response:
     """Return what was accepted, and what was not."""
@@ -79,7 +102,7 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
     return [
         Endpoint(
             "POST", "/objects", publish, "Publish objects; records that cannot be used are named, and stop nothing",
-            bodies={NDJSON: {"type": "string"}, JSON: one_or_many, GEOJSON: {"type": "object"}},
+            bodies={NDJSON: {"type": "string"}, JSON: one_or_many, GEOJSON: {"oneOf": [FEATURE, FEATURES]}},
             answers={202: ("Accepted: once they are durable, where the answer says so", {JSON: ACCEPTED})},
             problems=("timeout", "too-large", "media-type", "invalid", "busy", "not-ready"),
         ),

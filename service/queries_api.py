@@ -13,29 +13,12 @@ from service.endpoints import Endpoint, Parameter
 from service.intake import Accepted, Operation
 from service.objects_api import ACCEPTED, accepted_response
 from service.problems import ProblemError
+from service.query_schema import ASKED, STANDING
 from service.registrations import Registration
 from service.service import Service
 
 __all__ = ["endpoints"]
 
-QUERY: dict[str, Any] = {
-    "type": "object",
-    "required": ["type"],
-    "properties": {
-        "type": {"enum": ["range", "knn", "topk", "terms"]},
-        "ts": {"type": ["integer", "string"]},
-        "ttl": {"type": "integer"},
-        "region": {"type": "object"},
-        "at": {"type": "array", "items": {"type": "number"}},
-        "k": {"type": "integer"},
-        "alpha": {"type": "number"},
-        "keywords": {"type": "array", "items": {"type": "string"}},
-        "match": {"enum": ["all", "any"]},
-        "window": {"type": "integer"},
-        "slide": {"type": "integer"},
-        "continuous": {"type": "boolean"},
-    },
-}
 STATE: dict[str, Any] = {
     "type": "object",
     "required": ["id", "query"],
@@ -105,7 +88,7 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
     return [
         Endpoint(
             "PUT", "/queries/{id}", put, "Register a query, or replace the one that has this id",
-            parameters=[ID], bodies={JSON: QUERY},
+            parameters=[ID], bodies={JSON: STANDING},
             answers={201: ("Registered", {JSON: STATE}), 200: ("Replaced", {JSON: STATE})}, problems=(*told, "invalid"),
         ),
         Endpoint(
@@ -117,13 +100,13 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
             answers={200: ("The query", {JSON: STATE})}, problems=("not-found",),
         ),
         Endpoint(
-            "POST", "/queries:ask", ask, "Ask once; the answer is a line of results", bodies={JSON: QUERY},
+            "POST", "/queries:ask", ask, "Ask once; the answer is a line of results", bodies={JSON: ASKED},
             answers={200: ("The answer", {JSON: {"type": "object"}})}, problems=(*told, "invalid", "no-answer"),
         ),
         Endpoint(
             "POST", "/queries", post, "Many operations at once: lines of a query file, whose op and ts may be missing",
             bodies={NDJSON: {"type": "string"}, JSON: {"type": ["array", "object"]}},
-            answers={202: ("Accepted", {JSON: ACCEPTED})}, problems=(*told, "media-type"),
+            answers={202: ("Accepted", {JSON: ACCEPTED})}, problems=(*told, "media-type", "invalid"),
         ),
     ]  # fmt: skip
 

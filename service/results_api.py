@@ -43,6 +43,7 @@ PARAMETERS = [
     Parameter("cursor", "query", "go on behind this place"),
     Parameter("policy", "query", "what happens when too much waits", {"enum": list(POLICIES)}),
     Parameter("queue", "query", "how many lines may wait", {"type": "integer", "minimum": 1}),
+    Parameter("lines", "query", "of a WebSocket message: several, one below the other", {"enum": ["one", "many"]}),
 ]
 
 
@@ -59,6 +60,8 @@ def _subscribe(service: Service, params: QueryParams, cursor: str | None) -> tup
         raise ProblemError(
             "bad-request", f"queue is {queue[:60]!r}, expected a number from 1 to {service.settings.queue_lines}"
         )
+    if (lines := params.get("lines", "one")) not in ("one", "many"):
+        raise ProblemError("bad-request", f"lines is {lines[:60]!r}, expected one or many")
     if len(names) > MOST_QUERIES or any(len(name) > 65_536 for name in names):
         raise ProblemError(
             "bad-request", f"{len(names):,} queries are named, expected at most {MOST_QUERIES:,}; leave all out for all"
@@ -78,20 +81,26 @@ def _subscribe(service: Service, params: QueryParams, cursor: str | None) -> tup
 
 def _keys(service: Service, name: str) -> list[bytes]:
     """Return how lines may write an identifier: as a string, and as a number where it is one that lives."""
-    number = int(name) if name.lstrip("-").isdigit() and len(name) < 20 and name.isascii() else None
-    known = number is not None and service.intake.registrations.get(number) is not None
-    return [key_of(name), *([key_of(number)] if known and number is not None else [])]
+    known = service.intake.registrations
+    return [key_of(one) for one in _names(name) if isinstance(one, str) or known.get(one) is not None]
 
 
 def _current(service: Service, names: Sequence[str]) -> list[bytes]:
     """Return the current lists of queries, as messages with the cursors of their lines."""
     found = []
     for name in names:
-        known = service.intake.registrations.get(name)
-        current = service.hub.current(known.number) if known is not None else None
-        if current is not None:
-            found.append(b'{"cursor":"%b",%b' % (str(current[0]).encode(), current[1][1:]))
+        for one in _names(name):
+            known = service.intake.registrations.get(one)
+            current = service.hub.current(known.number) if known is not None else None
+            if current is not None:
+                found.append(b'{"cursor":"%b",%b' % (str(current[0]).encode(), current[1][1:]))
     return found
+
+
+def _names(name: str) -> list[int | str]:
+    """Return what a name in an address may stand for: itself, and a number that it may be."""
+    is_number = len(name) < 20 and name.isascii() and name.removeprefix("-").isdigit()
+    return [name, *([int(name)] if is_number else [])]
 
 
 def websockets(service: Service) -> list[WebSocketRoute]:

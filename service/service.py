@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -13,10 +14,12 @@ from operators.balancing.balancer import REBALANCE
 from operators.spouts.journal import unpack_entry
 from service.bodies import BodyLimits
 from service.engine_process import EngineProcess
+from service.figure_windows import FigureWindows
 from service.hub import Hub
 from service.intake import Accepted, Intake, Operation, Rules, TimeOf
 from service.journal_writer import BusyError, JournalWriter, WriterSettings
 from service.problems import ProblemError
+from service.rehearsal import prepare_rehearsal
 from service.state_folder import StateFolder
 from service.task_figures import FIGURES
 from streams.event_log import EventLog
@@ -49,7 +52,8 @@ class ServiceSettings:
         retain_bytes: so much of the results is kept for those who come back.
         queue_lines: so many lines wait for a subscriber at most.
         subscribers: so many may be there.
-        ask_seconds: how long an answer may take.
+        ask_seconds: how long an answer may take, once its kernels are there.
+        compile_seconds: how long an answer may take where kernels are compiled for it.
         keep_seconds: how often old parts of the logs are deleted.
     """
 
@@ -61,6 +65,7 @@ class ServiceSettings:
     queue_lines: int = 10_000
     subscribers: int = 10_000
     ask_seconds: float = 10.0
+    compile_seconds: float = 240.0
     keep_seconds: float = 5.0
     writer: WriterSettings = field(default_factory=WriterSettings)
 
@@ -100,22 +105,19 @@ class Service:
         self.folder.prepare(self.declared)
         self.live = self.folder.live(self.declared)
         rules = rules_of(self.declared, self.settings.time)
-        encoder = Encoder(
-            shared_vocabulary(self.declared.settings.vocabulary),
-            track_words=rules.tracks_words,
-            remember=rules.limits.words,
-        )
-        self.intake = Intake(rules, encoder)
+        self.intake = self._intake(rules)
         self.hub = Hub(self.folder.results, self.intake.registrations)
         self.engine = EngineProcess(self.folder.path, self.hub.follow)
         self.bodies = BodyLimits()
         self.accepted = self.refused = self.busy = 0
         self._writer: JournalWriter | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._beginner: asyncio.Task[None] | None = None
         self._reach = first_position(self.folder.journal)
         self._saved_at = self._hub_saved = 0
         self.stopping = False
         self.figures: dict[str, Any] = {}
+        self.windows = FigureWindows()
         self.engine.handlers[FIGURES] = self._take_figures
 
     # --- life ------------------------------------------------------------------------------------------------------
@@ -135,12 +137,27 @@ class Service:
         self.hub.restore(known["hub"] if known is not None else None)
         self._saved_at, self._hub_saved = position, known["hub"]["position"] if known is not None else 0
         self._writer = JournalWriter(self.folder.journal, self.intake, self._committed, self.settings.writer)
-        self.engine.start()
+        self._beginner = asyncio.create_task(self._begin())
         self._keeper = asyncio.create_task(self._keep())
+
+    def _intake(self, rules: Rules) -> Intake:
+        encoder = Encoder(
+            shared_vocabulary(self.declared.settings.vocabulary),
+            track_words=rules.tracks_words,
+            remember=rules.limits.words,
+        )
+        return Intake(rules, encoder)
+
+    async def _begin(self) -> None:
+        """Start the engine, with something to rehearse: whoever comes when it is ready waits for no compilation."""
+        await prepare_rehearsal(self._intake(self.intake.rules), self.folder.rehearsal)
+        self.engine.start()
 
     async def stop(self) -> None:
         """Accept nothing more, let the engine come to rest, and end."""
         self.stopping = True
+        if self._beginner is not None:
+            self._beginner.cancel()
         if self._keeper is not None:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -155,6 +172,7 @@ class Service:
 
     def _take_figures(self, figures: dict[str, Any]) -> None:
         self.figures = figures
+        self.windows.note(time.monotonic(), figures)
 
     def _committed(self) -> None:
         self.engine.wake()
@@ -226,12 +244,29 @@ class Service:
             if accepted.rejected:
                 raise ProblemError("invalid", accepted.rejected[0][1])
             (answer,) = waiting.values()
-            return await asyncio.wait_for(asyncio.wrap_future(answer), self.settings.ask_seconds)
-        except TimeoutError:
-            raise ProblemError("no-answer", f"no answer within {self.settings.ask_seconds:g} s") from None
+            return await self._answered(asyncio.wrap_future(answer))
         finally:
             for number in waiting:
                 self.hub.forget(number)
+
+    async def _answered(self, answer: asyncio.Future[bytes]) -> bytes:
+        """Wait for an answer; while the engine starts or compiles kernels it is as if no time went by, up to a bound."""
+        status, seconds = self.engine.status, self.settings.ask_seconds
+        until = time.monotonic() + self.settings.compile_seconds
+        while True:
+            begun, kernels = status.state == "running", status.kernels
+            done, _ = await asyncio.wait([answer], timeout=seconds)
+            if done:
+                return answer.result()
+            if begun and not status.compiling and status.kernels == kernels:
+                raise ProblemError("no-answer", f"no answer within {seconds:g} s")
+            if time.monotonic() > until or status.state == "failed":
+                raise ProblemError(
+                    "no-answer",
+                    f"no answer yet: the topology is {status.state}, and has compiled {status.kernels} kernels so far, "
+                    "which it does once on a machine; ask again later",
+                    headers={"Retry-After": "10"},
+                )
 
     # --- housekeeping ----------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
     journal/       what was accepted, in order; the engine follows it
     results/       what was found, in order; subscribers follow it
     checkpoints/   states of the engine, from which it goes on
+    rehearsal/     made-up records and what came of them, until the engine has compiled what it needs
     service.state  what the service itself knew at some place of the journal, so that this need not be read from its start
 
 Nothing of the journal is deleted that the oldest kept checkpoint, or `service.state`, still needs.
@@ -50,6 +51,7 @@ class StateFolder:
         self.path = path
         self.journal, self.results = path / "journal", path / "results"
         self.checkpoints, self.plan = path / "checkpoints", path / "plan.bin"
+        self.rehearsal = path / "rehearsal"
 
     def prepare(self, declared: Topology) -> None:
         """Make the folder, or check that it is one of this topology; remember the topology for the engine."""

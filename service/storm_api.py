@@ -1,6 +1,5 @@
 """Storm's REST interface, as far as it applies here, so that tools made for Storm's UI find what they look for."""
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,8 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.endpoints import Endpoint, Parameter
+from service.figure_windows import WINDOWS
 from service.problems import ProblemError
 from service.service import Service
+from service.storm_figures import ALL_TIME, StormFigures
 
 __all__ = ["endpoints"]
 
@@ -19,82 +20,98 @@ _OBJECT = {JSON: {"type": "object"}}
 TOPOLOGY = Parameter("topology", "path", "the topology's id: its name")
 COMPONENT = Parameter("component", "path", "a spout or bolt")
 SECONDS = Parameter("seconds", "path", "how long to wait; there is no wait here", {"type": "integer", "minimum": 0})
-
-#: States of an engine by Storm's names.
-_STATES = {"starting": "ACTIVE", "running": "ACTIVE", "failed": "INACTIVE", "ended": "KILLED"}
+WINDOW = Parameter(
+    "window", "query", "figures of so many seconds", {"type": "string", "enum": [*map(str, WINDOWS), ALL_TIME]}
+)
 
 
 def endpoints(service: Service, end: Callable[[], None]) -> Sequence[Endpoint]:
     """Return Storm's requests; `end` ends the service."""
+    storm = StormFigures(service)
 
-    async def cluster(_request: Request) -> Response:
-        tasks = sum(component.parallelism for component in service.live.components)
-        return _json(
-            {
-                "stormVersion": "waterspout", "supervisors": 1, "topologies": 1, "slotsTotal": 1, "slotsUsed": 1,
-                "slotsFree": 0, "executorsTotal": tasks, "tasksTotal": tasks,
-            }
-        )  # fmt: skip
+    def known(request: Request) -> str:
+        """Return the window that figures are wanted of, for the topology that is here."""
+        if request.path_params["topology"] != storm.name:
+            raise ProblemError("not-found", f"the topology here is {storm.name!r}")
+        seconds = request.path_params.get("seconds", "0")
+        if not (seconds.isascii() and seconds.isdigit() and len(seconds) < 10):
+            raise ProblemError("bad-request", f"{seconds[:60]!r} is no number of seconds")
+        window: str = request.query_params.get("window", ALL_TIME)
+        return window if window in map(str, WINDOWS) else ALL_TIME
 
-    async def topologies(_request: Request) -> Response:
-        return _json({"topologies": [_brief(service)]})
-
-    async def topology(request: Request) -> Response:
-        _known(service, request)
-        kinds = {c.name: c.kind for c in service.live.components}
-        shown = [_component(service, c.name) for c in service.live.components]
-        return _json(
-            {
-                **_brief(service),
-                "spouts": [one for one in shown if kinds[one["id"]] == "spout"],
-                "bolts": [one for one in shown if kinds[one["id"]] == "bolt"],
-                "topologyStats": [{"window": ":all-time", "windowPretty": "All time", **_whole(service)}],
-                "configuration": {"topology.max.spout.pending": service.live.settings.max_pending},
-            }
-        )
-
-    async def component(request: Request) -> Response:
-        _known(service, request)
-        name = request.path_params["component"]
+    def known_component(request: Request) -> str:
+        name: str = request.path_params["component"]
         if all(c.name != name for c in service.live.components):
             raise ProblemError("not-found", f"there is no component {name[:100]!r}")
-        shown = _component(service, name)
-        tasks = [
-            {"id": f"[{index}-{index}]", "host": "localhost", **_figures(counts)}
-            for owner, index, counts in service.figures.get("tasks", ())
-            if owner == name
-        ]
-        return _json({**shown, "topologyId": service.live.settings.name, "executorStats": tasks})
+        return name
+
+    def done(operation: str) -> dict[str, Any]:
+        return {"topologyOperation": operation, "topologyId": storm.name, "status": "success"}
 
     async def rebalance(request: Request) -> Response:
-        _known(service, request)
+        known(request)
         if not service.rebalances:
             raise ProblemError(
                 "not-found", "nobody in this topology moves load; give it a balancer, as conf/tornado.toml has"
             )
         await service.submit(lambda intake, now: intake.rebalance(now))
-        return _json({"topologyOperation": "rebalance", "topologyId": service.live.settings.name, "status": "success"})
+        return _json(done("rebalance"))
 
     async def kill(request: Request) -> Response:
-        _known(service, request)
+        known(request)
         end()
-        return _json({"topologyOperation": "kill", "topologyId": service.live.settings.name, "status": "success"})
+        return _json(done("kill"))
 
-    def get(path: str, handler: Any, summary: str, *parameters: Parameter) -> Endpoint:
-        problems = ("not-found",) if parameters else ()
+    def get(path: str, fields: Callable[[Request], Any], summary: str, *parameters: Parameter) -> Endpoint:
+        async def handler(request: Request) -> Response:
+            return _json(fields(request))
+
+        problems = ("not-found",) if TOPOLOGY in parameters else ()
         return Endpoint("GET", path, handler, summary, parameters, answers={200: (summary, _OBJECT)}, problems=problems)
 
     def post(path: str, handler: Any, summary: str, *parameters: Parameter) -> Endpoint:
+        problems = ("not-found", "busy", "not-ready")
         return Endpoint(
-            "POST", path, handler, summary, parameters, answers={200: (summary, _OBJECT)}, problems=("not-found",)
+            "POST", path, handler, summary, parameters, answers={200: (summary, _OBJECT)}, problems=problems
         )
+
+    def workers(request: Request) -> dict[str, Any]:
+        known(request)
+        hosts = [{"host": one["host"], "port": one["port"]} for one in storm.workers()]
+        return {"hostPortList": hosts, "logviewerPort": 0}
 
     one = "/api/v1/topology/{topology}"
     return [
-        get("/api/v1/cluster/summary", cluster, "The cluster, which is this service"),
-        get("/api/v1/topology/summary", topologies, "All topologies: one"),
-        get(one, topology, "The topology, its components and their figures", TOPOLOGY),
-        get(f"{one}/component/{{component}}", component, "A component and its tasks", TOPOLOGY, COMPONENT),
+        get("/api/v1/cluster/summary", lambda _: storm.cluster(), "The cluster, which is this service"),
+        get(
+            "/api/v1/cluster/configuration", lambda _: storm.configuration(), "What Storm's configuration has names for"
+        ),
+        get("/api/v1/nimbus/summary", lambda _: storm.nimbuses(), "Who leads: the service"),
+        get("/api/v1/supervisor/summary", lambda _: storm.supervisors(), "The one machine"),
+        get(
+            "/api/v1/supervisor",
+            lambda _: {**storm.supervisors(), "workers": storm.workers()},
+            "The one machine, and its worker",
+        ),
+        get("/api/v1/history/summary", lambda _: {"topo-history": [storm.name]}, "Topologies: one"),
+        get("/api/v1/topology/summary", lambda _: _all(storm), "All topologies: one"),
+        get("/api/v1/topology-workers/{topology}", workers, "Where the workers are", TOPOLOGY),
+        get(
+            one,
+            lambda request: storm.topology(known(request)),
+            "The topology, its components and their figures",
+            TOPOLOGY,
+            WINDOW,
+        ),
+        get(f"{one}/metrics", lambda request: storm.metrics(known(request)), "Figures by component", TOPOLOGY, WINDOW),
+        get(
+            f"{one}/component/{{component}}",
+            lambda request: storm.component(known_component(request), known(request)),
+            "A component and its tasks",
+            TOPOLOGY,
+            COMPONENT,
+            WINDOW,
+        ),
         post(
             f"{one}/rebalance/{{seconds}}",
             rebalance,
@@ -106,63 +123,9 @@ def endpoints(service: Service, end: Callable[[], None]) -> Sequence[Endpoint]:
     ]
 
 
+def _all(storm: StormFigures) -> dict[str, Any]:
+    return {"topologies": [storm.brief()], "schedulerDisplayResource": False}
+
+
 def _json(body: dict[str, Any]) -> Response:
     return Response(msgspec.json.encode(body), media_type=JSON)
-
-
-def _known(service: Service, request: Request) -> None:
-    if request.path_params["topology"] != service.live.settings.name:
-        raise ProblemError("not-found", f"the topology here is {service.live.settings.name!r}")
-    seconds = request.path_params.get("seconds", "0")
-    if not (seconds.isascii() and seconds.isdigit() and len(seconds) < 10):
-        raise ProblemError("bad-request", f"{seconds[:60]!r} is no number of seconds")
-
-
-def _brief(service: Service) -> dict[str, Any]:
-    status, components = service.engine.status, service.live.components
-    tasks = sum(component.parallelism for component in components)
-    seconds = int(time.time() - status.started_at)
-    return {
-        "id": service.live.settings.name, "name": service.live.settings.name, "status": _STATES[status.state],
-        "uptime": f"{seconds}s", "uptimeSeconds": seconds, "tasksTotal": tasks, "executorsTotal": tasks,
-        "workersTotal": 1,
-    }  # fmt: skip
-
-
-def _figures(counts: dict[str, float]) -> dict[str, Any]:
-    executed, busy = counts.get("executed", 0), counts.get("busy_ms", 0.0)
-    return {
-        "emitted": int(counts.get("emitted", 0)),
-        "transferred": int(counts.get("transferred", 0)),
-        "executed": int(executed),
-        "executeLatency": f"{busy / executed:.3f}" if executed else "0.000",
-        "acked": int(executed),
-        "failed": 0,
-    }
-
-
-def _component(service: Service, name: str) -> dict[str, Any]:
-    """Return a component with the figures of all its tasks."""
-    found = service.live.component(name)
-    whole: dict[str, float] = {}
-    for owner, _, counts in service.figures.get("tasks", ()):
-        if owner == name:
-            for key, value in counts.items():
-                whole[key] = whole.get(key, 0) + value
-    kind = {"spoutId": name} if found.kind == "spout" else {"boltId": name}
-    return {
-        "id": name, **kind, "componentType": found.kind, "tasks": found.parallelism, "executors": found.parallelism,
-        **_figures(whole),
-    }  # fmt: skip
-
-
-def _whole(service: Service) -> dict[str, Any]:
-    figures = service.figures
-    acked = figures.get("acked", 0)
-    return {
-        "acked": acked,
-        "failed": 0,
-        "completeLatency": f"{figures.get('latency_sum', 0.0) / acked:.3f}" if acked else "0.000",
-        "emitted": sum(int(counts.get("emitted", 0)) for _, _, counts in figures.get("tasks", ())),
-        "transferred": sum(int(counts.get("transferred", 0)) for _, _, counts in figures.get("tasks", ())),
-    }

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-SECONDS = 200.0
+SECONDS = 600.0
 
 
 class Served:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from numba.core import event
 
-__all__ = ["KernelClock", "kernel_clock"]
+__all__ = ["KernelClock", "compilations", "kernel_clock"]
 
 #: What numba says when it compiles or loads a kernel, and when it really compiles one.
 _PREPARING, _COMPILING = "numba:compiler_lock", "numba:compile"
@@ -93,3 +93,29 @@ def kernel_clock(on_compile: Callable[[], object] = lambda: None) -> Iterator[Ke
         event.install_listener(_COMPILING, _Compiling(clock)),
     ):
         yield clock
+
+
+class _Counting(event.Listener):
+    def __init__(self, told: Callable[[int, bool], object]) -> None:
+        self._told = told
+        self._lock = threading.Lock()
+        self._count = self._depth = 0
+
+    def on_start(self, _event: event.Event) -> None:
+        self._note(1)
+
+    def on_end(self, _event: event.Event) -> None:
+        self._note(-1)
+
+    def _note(self, step: int) -> None:
+        with self._lock:
+            self._count += step > 0
+            self._depth += step
+            self._told(self._count, self._depth > 0)
+
+
+@contextmanager
+def compilations(told: Callable[[int, bool], object]) -> Iterator[None]:
+    """Tell on each change how many kernels this process has compiled, and whether it compiles one now."""
+    with event.install_listener(_COMPILING, _Counting(told)):
+        yield

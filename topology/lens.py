@@ -4,7 +4,7 @@ A lens looks at what an operator was given and what it has emitted; operators kn
 reports, so that it reaches the driver on every runtime. Its cost is bounded an epoch, whatever the stream does.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,19 @@ from partitioners.plans.plan import Plan, pack
 from streams.batches import ObjectBatch, TupleBatch
 from streams.geometry import Rect
 
-__all__ = ["MOST_ALERTS", "MOST_OBJECTS", "PLACES", "PLAN", "PREPARED", "SWITCHED", "Lens"]
+__all__ = ["MOST_ALERTS", "MOST_OBJECTS", "PLACES", "PLAN", "PREPARED", "SWITCHED", "Lens", "Shutter"]
 
 #: Kinds of events that watchers read; others, such as the moves of a balancer, are in reports anyway.
 PLACES, PLAN, PREPARED, SWITCHED = "places", "plan", "plan-prepared", "plan-switched"
 
 #: The most places of objects and of alerts that one task shows of one epoch.
-MOST_OBJECTS, MOST_ALERTS = 64, 32
+MOST_OBJECTS, MOST_ALERTS = 160, 64
+
+#: Of so many epochs a second places are shown, and of so many at once after a while with fewer.
+EPOCHS_PER_S, EPOCHS_AT_ONCE = 20.0, 40.0
+
+#: So many epochs back it is known whether they are shown.
+_REMEMBERED = 256
 
 #: Plans and changes of plans that are larger than this are not shown.
 MOST_PLAN_BYTES = 4 << 20
@@ -33,10 +39,37 @@ Event = Mapping[str, Any]
 Ints = NDArray[np.int64]
 
 
-class Lens:
-    """Looks at one task, epoch by epoch."""
+class Shutter:
+    """Says of which epochs places are shown: of all while there are few, of some where they fly by.
 
-    def __init__(self, space: Rect, operator: Any) -> None:
+    What a run costs that is watched must not grow with how fast it is. All tasks of a process ask the same one, so that alerts
+    are shown of the epochs that objects are shown of.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._at = clock, clock()
+        self._left = EPOCHS_AT_ONCE
+        self._shown: dict[int, bool] = {}
+
+    def __call__(self, epoch: int) -> bool:
+        """Tell whether an epoch is shown; whoever asks first decides by the clock."""
+        found = self._shown.get(epoch)
+        if found is None:
+            now = self._clock()
+            self._left = min(self._left + (now - self._at) * EPOCHS_PER_S, EPOCHS_AT_ONCE)
+            self._at = now
+            found = self._shown[epoch] = self._left >= 1.0
+            self._left -= found
+            if len(self._shown) > _REMEMBERED:
+                del self._shown[next(iter(self._shown))]
+        return found
+
+
+class Lens:
+    """Looks at one task, epoch by epoch; places are shown of the epochs that `shown` says."""
+
+    def __init__(self, space: Rect, operator: Any, shown: Callable[[int], bool] = lambda _epoch: True) -> None:
+        self._shown = shown
         wide, high = space.max_x - space.min_x, space.max_y - space.min_y
         self._scale = np.array([[PARTS / wide], [PARTS / high]])
         self._low = np.array([[space.min_x], [space.min_y]]) - 0.5 / self._scale  # so that what is cut off is rounded
@@ -48,14 +81,16 @@ class Lens:
     def look(self, epoch: int, inputs: Inputs, emit: Emitter) -> Iterator[Event]:
         """Yield what is to be seen of an epoch."""
         if self._leads:
-            yield from self._objects(epoch, emit)
+            if self._shown(epoch):
+                yield from self._objects(epoch, emit)
             return
         if self._first and self._balances:
             yield self._plans()  # with what it has ordered in this epoch
         elif self._balances:
             yield from _orders(emit.sent.get("orders", ()))
         self._first = False
-        yield from self._alerts(epoch, inputs, emit)
+        if self._shown(epoch):
+            yield from self._alerts(epoch, inputs, emit)
 
     def _plans(self) -> Event:
         """Return the plan in force, and the one that is being prepared: a task may go on from any state."""

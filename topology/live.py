@@ -42,7 +42,7 @@ def live_topology(declared: Topology, journal: Path, results: Path, checkpoints:
             component = dataclasses.replace(
                 component, operator="results-log", parallelism=1, options={"path": str(results)}, tick=None
             )
-        if REBALANCE in getattr(make_operator(component, declared), "reads", ()):
+        if REBALANCE in (getattr(make_operator(component, declared), "reads", None) or ()):
             inputs += (Input(name, REBALANCE, "global"),)
         components.append(dataclasses.replace(component, inputs=inputs))
     settings = declared.settings

@@ -18,6 +18,7 @@ from topology.checkpoints.collection import Checkpoints
 from topology.conductor import Conductor
 from topology.failure import SetbackError, speaks_for_itself, task_failure
 from topology.fault_schedule import FaultSchedule, slow_faults, slow_ms
+from topology.lens import Shutter
 from topology.messages import Message, Report
 from topology.task import Task
 from topology.watching import Watcher
@@ -89,9 +90,10 @@ class LocalRuntime:
 
     def _run_generation(self) -> None:
         """Run to the end with fresh tasks, from their snapshots where there are any."""
+        shown = Shutter(self._clock)
         for spec in self.wiring.tasks:
             try:
-                self._tasks[spec.id] = Task(self.wiring, spec)
+                self._tasks[spec.id] = Task(self.wiring, spec, shown=shown)
             except Exception as error:
                 if speaks_for_itself(error):
                     raise

@@ -5,7 +5,7 @@ that epoch; a spout also needs leave from the conductor, which is how back-press
 messages alone and never on the order in which they came, so every runtime gives the same results.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from operators.operator import Arrival, Bolt, Emitter, Epoch, Inputs, Spout, TaskContext
@@ -34,7 +34,13 @@ class Task:
         done: it has worked on the final epoch.
     """
 
-    def __init__(self, wiring: Wiring, spec: TaskSpec, local_tasks: frozenset[int] | None = None) -> None:
+    def __init__(
+        self,
+        wiring: Wiring,
+        spec: TaskSpec,
+        local_tasks: frozenset[int] | None = None,
+        shown: Callable[[int], bool] = lambda _epoch: True,
+    ) -> None:
         topology = wiring.topology
         component = topology.component(spec.component)
         self.spec = spec
@@ -71,7 +77,7 @@ class Task:
         wanted = tuples and any(output.takes_columns for output in self._outputs)
         self._objects = TupleObjects(context) if wanted else None
         self.operator.open(context)
-        self._lens = Lens(topology.settings.space, self.operator) if wiring.watched else None
+        self._lens = Lens(topology.settings.space, self.operator, shown) if wiring.watched else None
 
     def _context(self, topology: Topology, wiring: Wiring) -> TaskContext:
         settings = topology.settings

@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "live": (
         "waterspout.live",
-        "Show a running topology on a map: flights and earthquakes, four thousand questions, hotspots to put anywhere.",
+        "Show a running topology on a map: flights and earthquakes, three thousand questions, hotspots to put anywhere.",
     ),
     "prepare": (
         "topology.cli.offline",

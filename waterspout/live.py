@@ -18,12 +18,12 @@ def live(
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Of loopback; 0 takes a free one.")] = PORT,
     lap: Annotated[
         float, typer.Option("--lap", min=5.0, max=86_400.0, help="Seconds in which the recorded day goes by.")
-    ] = 45.0,
+    ] = 120.0,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of conf/tornado.toml.")
     ] = None,
 ) -> None:
-    """Show a running topology on a map: flights and earthquakes, four thousand questions, hotspots to put anywhere."""
+    """Show a running topology on a map: flights and earthquakes, three thousand questions, hotspots to put anywhere."""
     configure_logs(quiet=True)
     try:
         from service.demo.demo import run_demo

@@ -28,7 +28,7 @@ __all__ = ["Demo", "run_demo"]
 LOOPBACK = "127.0.0.1"
 
 #: A record is sent so many times, at places nearby.
-ECHOES = 5
+ECHOES = 12
 
 #: So often objects are sent, and so many questions at a time.
 STEP_SECONDS, CHUNK = 0.05, 500

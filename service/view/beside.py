@@ -64,6 +64,11 @@ class Beside:
         with self._lock:
             self._last = state_frame(state, error)
 
+    def processor_time(self) -> float:
+        """Return the seconds that a processor has worked for the server: frames, the past, and those who watch."""
+        assert self._thread.ident is not None, "it has started"
+        return time.clock_gettime(time.pthread_getcpuclockid(self._thread.ident))
+
     def stop(self) -> None:
         """End the server."""
         self._server.should_exit = True
@@ -78,6 +83,7 @@ class Beside:
         asyncio.run(main())
 
     async def _show(self) -> None:
+        due = time.monotonic()
         while True:
             for frame in self.observer.frames():
                 self._hub.take(frame)
@@ -88,7 +94,8 @@ class Beside:
                     self._hub.take(frame)
                 self._hub.take(last)
                 self.observer.end()
-            await asyncio.sleep(1 / FRAMES)
+            due = max(due + 1 / FRAMES, time.monotonic())  # what was late does not make the next ones late
+            await asyncio.sleep(max(due - time.monotonic(), 0.0))
 
 
 @contextmanager

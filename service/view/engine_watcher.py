@@ -38,13 +38,15 @@ class EngineWatcher(Observer):
         threading.Thread(target=self._show, name="live-view", daemon=True).start()
 
     def _show(self) -> None:
+        due = time.monotonic()
         while True:
             try:
                 for frame in self.frames():
                     self._send(FRAME, frame)
             except OSError:
                 return  # the service is gone, and this process with it
-            time.sleep(1 / FRAMES)
+            due = max(due + 1 / FRAMES, time.monotonic())  # what was late does not make the next ones late
+            time.sleep(max(due - time.monotonic(), 0.0))
 
     def hear(self, kind: str, *values: Any) -> None:
         """Take what the service sends."""

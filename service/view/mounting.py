@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute
 
 from service.service import Service
 from service.view.engine_watcher import FRAME
+from service.view.observer import start_frame
 from service.view.routes import ViewHub
 
 __all__ = ["hub_of", "mount"]
@@ -27,6 +28,7 @@ def hub_of(service: Service) -> ViewHub:
             return ("ended", None) if status.state == "ended" else None
 
         _hubs[service] = hub = ViewHub(state=state)
+        hub.take(start_frame(service.live))  # so that there is a map before anything runs
         service.engine.handlers[FRAME] = hub.take
     return _hubs[service]
 

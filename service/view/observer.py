@@ -18,13 +18,14 @@ from service.view.frames import encode_frame
 from service.view.plan_shapes import plan_frame
 from service.view.watched_plan import WatchedPlan
 from streams.errors import DeclarationError
+from topology.declaration import Topology
 from topology.faults import Fault
 from topology.lens import PLACES
 from topology.messages import Report
 from topology.summary import EVALUATOR, LatencyHistogram
 from topology.wiring import Wiring
 
-__all__ = ["MOST_EVENTS", "MOST_PLACES", "Clock", "Observer", "state_frame"]
+__all__ = ["MOST_EVENTS", "MOST_PLACES", "Clock", "Observer", "start_frame", "state_frame"]
 
 #: Of one frame: places of objects, places of alerts, events. What is more is thinned out, or only counted.
 MOST_PLACES, MOST_ALERTS, MOST_EVENTS = 1_500, 600, 100
@@ -35,10 +36,9 @@ _MOST_SAMPLES = 512
 #: Orders to kill or pause that may wait for the next epoch.
 _MOST_FAULTS = 8
 
-#: A run without objects for so many seconds is idle, and one that shows nothing new is said to live so often.
+#: A run without objects for so many seconds is idle, or works on those that it has; one that shows nothing new is said to live
+#: so often.
 IDLE_SECONDS, SILENT_SECONDS = 2.0, 1.0
-
-Floats = NDArray[np.float64]
 
 
 class Clock:
@@ -57,11 +57,9 @@ class Clock:
 class _Gathered:
     """What has come since the last frame."""
 
-    costs: Floats
-    busy_ms: Floats
+    costs: list[float]
     epochs: int = 0
     objects: int = 0
-    alerts_seen: int = 0
     results: int = 0
     queries: int = 0
     cost_sum: float = 0.0
@@ -116,27 +114,32 @@ class Observer:
         self._totals = {name: int(totals.get(name, 0)) for name in self._totals}
 
     def _fresh(self) -> _Gathered:
-        tasks = len(self._wiring.tasks) if self._wiring is not None else 0
-        return _Gathered(np.zeros(len(self._evaluator)), np.zeros(tasks))
+        return _Gathered([0.0] * len(self._evaluator))
 
     def report(self, report: Report) -> None:
         """Take a report as it comes."""
+        counts, task = report.counts, report.task
         with self._lock:
-            now = self._clock.since(self._now())
-            gathered, counts = self._gathered, report.counts
-            gathered.busy_ms[report.task] += counts.get("busy_ms", 0.0)
-            if report.task in self._spouts:
-                self._first_at.setdefault(report.epoch, now)
-                gathered.queries += int(counts.get("queries", 0))
-                if objects := int(counts.get("objects", 0)):
-                    gathered.objects += objects
-                    self._objects_at = now
-            gathered.results += int(counts.get("results", 0))
-            self._totals["rejected"] += int(counts.get("rejected", 0))
-            if report.task in self._evaluator:
+            gathered = self._gathered
+            if task in self._evaluator:
                 self._weigh(report, counts.get("cost", 0.0))
+            elif task in self._spouts:
+                self._arrived(report.epoch, counts)
+            if "results" in counts:
+                gathered.results += int(counts["results"])
+            if "rejected" in counts:
+                self._totals["rejected"] += int(counts["rejected"])
             for event in report.events:
-                self._happened(event, now)
+                self._happened(event)
+
+    def _arrived(self, epoch: int, counts: Mapping[str, float]) -> None:
+        """Take what a spout has counted."""
+        now = self._clock.since(self._now())
+        self._first_at.setdefault(epoch, now)
+        self._gathered.queries += int(counts.get("queries", 0))
+        if objects := int(counts.get("objects", 0)):
+            self._gathered.objects += objects
+            self._objects_at = now
 
     def _weigh(self, report: Report, cost: float) -> None:
         """Take the cost of an evaluator; when all have reported an epoch, it is known how well the work was shared."""
@@ -148,16 +151,15 @@ class Observer:
             self._gathered.cost_sum += sum(costs.values())
             self._gathered.peak_sum += max(costs.values())
 
-    def _happened(self, event: Mapping[str, Any], now: float) -> None:
+    def _happened(self, event: Mapping[str, Any]) -> None:
         kind = event["event"]
         if kind == PLACES:
             samples = self._gathered.samples[event["what"]]
-            if event["what"] == "alerts":
-                self._gathered.alerts_seen += event["count"]
             if len(samples) < _MOST_SAMPLES:
                 samples.append(event["places"])
         elif kind == "rebalanced":
             move = {key: event[key] for key in ("epoch", "kind", "from", "to", "why", "version")}
+            now = self._clock.since(self._now())
             self._event({"what": "move", "t": now, "queries": event["queries_moved"], **move})
         elif kind != "rebalancing" and self._plan.happened(event):
             self._gathered.switched = True
@@ -252,14 +254,15 @@ class Observer:
             for name in ("objects", "results", "queries"):
                 self._totals[name] += getattr(gathered, name)
             tick = self._tick(gathered, now, span)
-        shown = [_start_frame(wiring)] if begun else []
+        shown = [start_frame(wiring.topology)] if begun else []
         if gathered.switched and plan is not None:
             shown.append(plan_frame(plan, self._serial, now))
         return [*shown, _tick_frame(tick, gathered)]
 
     def _tick(self, gathered: _Gathered, now: float, span: float) -> dict[str, Any]:
         borne = len(self._evaluator) * gathered.peak_sum
-        state = "running" if now - self._objects_at < IDLE_SECONDS else "idle"
+        quiet = "working" if self._first_at else "idle"  # kernels may be compiled for what is under way
+        state = "running" if now - self._objects_at < IDLE_SECONDS else quiet
         for event in gathered.events:
             if event["what"] == "move":
                 event["serial"] = self._serial
@@ -275,7 +278,6 @@ class Observer:
             "totals": dict(self._totals),
             "objects": gathered.objects,
             "results": gathered.results,
-            "alerts": gathered.alerts_seen,
             "efficiency": round(gathered.cost_sum / borne, 4) if borne else None,
             "latency_ms": round(gathered.latency.percentile(50), 3) if gathered.epochs else None,
             "latency_ms_max": round(gathered.latency.max_ms, 3) if gathered.epochs else None,
@@ -285,9 +287,11 @@ class Observer:
         }
 
 
-def _start_frame(wiring: Wiring) -> bytes:
-    settings = wiring.topology.settings
+def start_frame(topology: Topology) -> bytes:
+    """Return the frame that says what runs, or is going to."""
+    settings = topology.settings
     space = settings.space
+    tasks = [(c.name, f"{c.name}[{index}]") for c in topology.components for index in range(c.parallelism)]
     return encode_frame(
         {
             "frame": "start",
@@ -295,8 +299,8 @@ def _start_frame(wiring: Wiring) -> bytes:
             "runtime": settings.runtime,
             "space": list(space.as_tuple()),
             "geographic": settings.measure == "haversine" or looks_geographic(space),
-            "evaluators": [task.name for task in wiring.tasks if task.component == EVALUATOR],
-            "tasks": [task.name for task in wiring.tasks],
+            "evaluators": [name for component, name in tasks if component == EVALUATOR],
+            "tasks": [name for _, name in tasks],
             "checkpoints": settings.checkpoint is not None,
             "max_pending": settings.max_pending,
         }
@@ -305,8 +309,7 @@ def _start_frame(wiring: Wiring) -> bytes:
 
 def _tick_frame(tick: dict[str, Any], gathered: _Gathered) -> bytes:
     columns = {
-        "costs": gathered.costs.astype("<f4"),
-        "busy_ms": gathered.busy_ms.astype("<f4"),
+        "costs": np.array(gathered.costs, "<f4"),
         "objects": _thinned(gathered.samples["objects"], MOST_PLACES),
         "alerts": _thinned(gathered.samples["alerts"], MOST_ALERTS),
     }

@@ -7,7 +7,7 @@ too slowly is given the present instead of what was missed: what waits for one r
 import asyncio
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -183,7 +183,7 @@ class ViewHub:
             async for part in request.stream():
                 body += part
                 if len(body) > MOST_BODY:
-                    return _problem(413, f"the body is longer than {MOST_BODY:,} bytes")
+                    return _problem(413, f"the body is longer than {MOST_BODY:,} bytes", {"Connection": "close"})
             try:
                 wanted = json.loads(bytes(body))
             except (ValueError, RecursionError):
@@ -207,12 +207,13 @@ def _is_foreign(connection: HTTPConnection) -> bool:
     return origin is not None and urlsplit(origin).netloc != connection.headers.get("host")
 
 
-def _problem(status: int, detail: str) -> JSONResponse:
+def _problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     titles = {400: "Bad Request", 403: "Forbidden", 404: "Not Found", 409: "Conflict", 413: "Content Too Large"}
     title = titles.get(status, "Cannot be used")
     return JSONResponse(
         {"type": "about:blank", "title": title, "status": status, "detail": detail},
         status,
+        headers,
         media_type="application/problem+json",
     )
 

@@ -114,6 +114,32 @@ def test_current_lists_come_before_what_is_new(client):
     assert next(results).line["objects"] == [[second["id"], pytest.approx(55_597.54)], [first["id"], degree]]
 
 
+def test_current_lists_of_queries_with_numbers_for_names_come_too(live, client):
+    """Who subscribes to a query whose identifier is an integer is given its list as it is."""
+    number = random.randrange(10**9)
+    query = {"id": number, "type": "knn", "at": [-60, -60], "k": 1}
+    assert live.http.post("/queries", json=query).json()["accepted"] == 1
+    client.publish([hit := _at(-60, -60)])
+    live.until(lambda: live.http.get(f"/queries/{number}").json()["result"] is not None)
+    line = next(client.results(str(number))).line
+    assert (line["query"], line["objects"]) == (number, [[hit["id"], 0.0]])
+
+
+def test_a_request_to_two_hosts_is_refused(live):
+    """A guard that looks at one of two names would let the other pass."""
+    host, port = live.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+        assert b" 400 " in raw.recv(1_000)
+
+
+def test_every_method_of_a_path_is_told_to_who_asks_with_another(live):
+    """`Allow` names those of all requests of that path."""
+    answer = live.http.request("OPTIONS", "/queries/x")
+    assert answer.status_code == 405
+    assert {name.strip() for name in answer.headers["allow"].split(",")} == {"GET", "HEAD", "PUT", "DELETE"}
+
+
 def test_geojson_and_json_are_taken(live):
     """One object, an array, a Feature and a collection; what is no point is named by its place."""
     feature = {
@@ -185,6 +211,8 @@ def test_what_is_wrong_is_said(live):
         (live.http.post("/objects", content=b"\n" * 300_000, headers=NDJSON), 413, "records"),
         (live.http.get("/results", params={"policy": "never"}), 400, "drop-oldest"),
         (live.http.get("/results", params={"cursor": "soon"}), 400, "none that this service"),
+        (live.http.get("/results", params={"lines": "few"}), 400, "one or many"),
+        (live.http.post("/queries", json="all"), 422, "an array of these"),
         (live.http.get("/nothing"), 404, "Not Found"),
         (live.http.get("/../../etc/passwd"), 404, ""),
         (live.http.get("/queries/%2e%2e%2f%2e%2e%2fetc"), 404, "no query"),

@@ -14,7 +14,17 @@ from streams.batches import ObjectBatch
 from streams.columns import Ids
 from streams.geometry import Rect
 from topology import run
-from topology.lens import MOST_OBJECTS, PARTS, PLACES, PLAN, SWITCHED, Lens
+from topology.lens import (
+    EPOCHS_AT_ONCE,
+    EPOCHS_PER_S,
+    MOST_OBJECTS,
+    PARTS,
+    PLACES,
+    PLAN,
+    SWITCHED,
+    Lens,
+    Shutter,
+)
 
 SPACE = Rect(-10.0, 0.0, 30.0, 20.0)
 
@@ -115,3 +125,19 @@ def test_watcher_is_told_of_a_kill_and_of_the_plan_that_the_run_goes_back_to(tmp
     assert told == in_force
     assert recorder.plan.known
     assert Counter(map(str, lines_of(outcome))) == Counter(map(str, lines_of(run(topology))))
+
+
+def test_shutter_shows_all_epochs_while_they_are_few_and_so_many_a_second_where_they_fly_by():
+    """Its cost follows the clock, not the stream; whoever asks of an epoch again is told the same."""
+    now = 0.0
+    shutter = Shutter(lambda: now)
+    shown = 0
+    for epoch in range(10_000):  # ten seconds at a thousand epochs a second
+        now = epoch / 1_000
+        told = shutter(epoch)
+        assert shutter(epoch) == told
+        shown += told
+    assert EPOCHS_AT_ONCE + 9 * EPOCHS_PER_S <= shown <= EPOCHS_AT_ONCE + 10 * EPOCHS_PER_S
+    for epoch in range(10_000, 10_100):  # and ten a second
+        now += 0.1
+        assert shutter(epoch)

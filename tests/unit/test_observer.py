@@ -150,7 +150,7 @@ def test_frame_stays_small_whatever_is_reported(tmp_path):
     assert len(frame) < 40_000
     assert (len(columns["objects"]), len(columns["alerts"])) == (2 * MOST_PLACES, 2 * MOST_ALERTS)
     assert (len(header["events"]), header["omitted"]) == (MOST_EVENTS, 10_000 - MOST_EVENTS)
-    assert (header["objects"], header["alerts"]) == (20_000_000, 20_000_000)
+    assert header["objects"] == 20_000_000
 
 
 def test_run_without_objects_is_idle_and_says_so_once_a_second(tmp_path):
@@ -165,3 +165,15 @@ def test_run_without_objects_is_idle_and_says_so_once_a_second(tmp_path):
     assert states[0] == "running"
     assert states[-1] == "idle"
     assert 3 <= len(states) <= 6
+
+
+def test_run_that_takes_long_over_what_came_is_not_idle(tmp_path):
+    """Kernels are compiled within the first epochs: that is work, though nothing comes meanwhile; then it is idle."""
+    observer = Observer(Ticker())
+    observer.begin(wire(restless_topology(tmp_path)), {})
+    observer.report(Report(0, 0, {"objects": 1}))
+    states = [decode_frame(frame)[0].get("state") for _ in range(500) for frame in observer.frames()]
+    assert states[-1] == "working"
+    observer.ack(0, 0)
+    states = [decode_frame(frame)[0].get("state") for _ in range(500) for frame in observer.frames()]
+    assert states[-1] == "idle"

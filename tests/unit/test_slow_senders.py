@@ -29,9 +29,9 @@ async def answering(scope, _receive, send):
 
 
 @contextlib.asynccontextmanager
-async def serving():
+async def serving(protocol=Hasty):
     listening = listening_on("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(answering, http=Hasty, log_level="critical", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(answering, http=protocol, log_level="critical", lifespan="off"))
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         yield listening.getsockname()
@@ -72,6 +72,37 @@ def test_heads_that_never_end_are_cut_off(first):
             dripping.cancel()
             writer.close()
             to_other.close()
+
+    asyncio.run(asyncio.wait_for(talk(), 30))
+
+
+def test_heads_that_are_too_large_are_refused():
+    """One header without an end, or very many, as fast as they come; a body of that size behind a head is no head."""
+
+    async def refused(start, piece):
+        async with serving(TimedHeads) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(start)
+            sent = 0
+            with contextlib.suppress(ConnectionError):
+                while sent < 50 << 20 and not reader.at_eof():
+                    writer.write(piece)
+                    sent += len(piece)
+                    await writer.drain()
+            writer.close()
+            return sent
+
+    async def talk():
+        assert await refused(b"GET / HTTP/1.1\r\nA: ", b"x" * 4_096) < 20 << 20
+        assert await refused(b"GET / HTTP/1.1\r\n", b"A: b\r\n" * 500) < 20 << 20
+        async with serving() as address:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(
+                b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000 + WHOLE
+            )
+            assert b" 204 " in await reader.readuntil(b"\r\n\r\n")
+            assert b" 204 " in await reader.readuntil(b"\r\n\r\n")
+            writer.close()
 
     asyncio.run(asyncio.wait_for(talk(), 30))
 

@@ -1,15 +1,21 @@
 """The live view over HTTP: who may ask, what is refused, and that somebody who reads slowly costs a bounded amount."""
 
+from types import SimpleNamespace
+
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 from view_inputs import START, plan, tick
 
+from service.engine_process import EngineStatus
 from service.view import routes as routes_module
 from service.view.frames import decode_frame
+from service.view.mounting import hub_of
 from service.view.routes import ViewHub
 from streams.errors import DeclarationError
+from streams.geometry import Rect
+from topology.declaration import Component, Settings, Topology
 
 
 class Noted:
@@ -149,3 +155,19 @@ def test_run_that_says_nothing_any_more_is_looked_after():
     hub.look()
     hub.look()
     assert (hub.chronicle.state, hub.chronicle.error) == ("failed", "the engine ended")
+
+
+def test_a_service_shows_its_map_before_anything_runs():
+    """Who opens the page while the topology is being started is told its space and its evaluators."""
+
+    class Starting:
+        engine = SimpleNamespace(status=EngineStatus(), handlers={})
+        live = Topology(
+            Settings(name="t", space=Rect(-10.0, -20.0, 10.0, 20.0)),
+            (Component("evaluator", "bolt", "range-evaluator", parallelism=3),),
+        )
+
+    header, _ = decode_frame(hub_of(Starting()).chronicle.hello()[0])
+    assert (header["state"], header["tick"]) == ("starting", None)
+    assert header["start"]["space"] == [-10.0, -20.0, 10.0, 20.0]
+    assert header["start"]["evaluators"] == ["evaluator[0]", "evaluator[1]", "evaluator[2]"]

@@ -6,6 +6,7 @@ The class is plain; `driver` applies ``ray.remote``.
 import gc
 import importlib
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from topology.checkpoints.part_files import PartError
 from topology.checkpoints.reach import Probe
 from topology.checkpoints.resumption import StateInStore
 from topology.declaration import Topology
+from topology.lens import Shutter
 from topology.messages import Message
 from topology.ray_runtime.frames import Failure, describe_failure
 from topology.ray_runtime.placement import Placement
@@ -96,9 +98,10 @@ class WorkerActor:
                 with suppress(Exception):  # of a generation that is over: nobody waits for it
                     task.operator.close()
             self._tasks = []
+            shown = Shutter(time.monotonic)
             for id_ in self._placement.workers[self._worker]:
                 try:
-                    task = Task(self._wiring, self._wiring.tasks[id_], self._here)
+                    task = Task(self._wiring, self._wiring.tasks[id_], self._here, shown)
                     self._tasks.append(task)
                     if id_ in states:
                         self._under_way += task.restore(_state(states[id_]))

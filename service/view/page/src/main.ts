@@ -4,6 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { Curves, clock } from "./curves";
 import { MapView } from "./map";
+import { Marks } from "./marks";
 import { because, described, element, Evaluators, Events, say } from "./panels";
 import { popover } from "./popover";
 import { act, Run, type Happening, type Shown } from "./run";
@@ -20,6 +21,8 @@ let map: MapView | null = null;
 /** What of the past is shown; null is the present. */
 let past: Shown | null = null;
 let playing = false;
+/** How many pictures of the map were drawn. */
+let pictures = 0;
 let compared: { event: Happening; timer: number } | null = null;
 let fitted = false;
 
@@ -27,6 +30,7 @@ const curves = new Curves(byId("curves"), run, theme);
 const evaluators = new Evaluators(byId("evaluators"), byId("evaluators-count"), run);
 const events = new Events(byId("events"), byId("events-count"), run);
 const scrubber = byId<HTMLInputElement>("scrubber");
+const marks = new Marks(byId<HTMLCanvasElement>("marks"), run, theme);
 const here = popover(byId<HTMLFormElement>("popover"), run, (problem) => notice(problem, "problem"));
 document.querySelector<HTMLElement>("#legend i")!.style.background = loadGradient;
 
@@ -74,7 +78,7 @@ function spot(event: Happening): void {
 
 const STATES: Record<string, string> = {
   connecting: "connecting", starting: "starting", running: "running", idle: "idle", recovering: "recovering", ended: "ended",
-  stopped: "stopped", failed: "failed",
+  stopped: "stopped", failed: "failed", working: "working",
 };
 let told: { text: string; kind: string; until: number } | null = null;
 
@@ -94,8 +98,9 @@ function sayState(): void {
   if (!run.connected && run.state !== "connecting") [title, text, kind] = ["Not connected", "The server does not answer; this page tries again by itself. What was seen so far is still here.", "problem"];
   else if (run.state === "failed") [title, text, kind] = ["The run has failed", run.error ?? "It did not say why.", "failed"];
   else if (told !== null) [text, kind] = [told.text, told.kind];
-  else if (run.state === "connecting" || run.state === "starting") [title, text, kind] = ["Starting", "The topology is being started. Where kernels are compiled for the first time, that takes a minute.", "quiet"];
-  else if (run.start !== null && run.tick !== null && run.tick.totals.objects === 0 && (run.state === "running" || run.state === "idle")) [title, text, kind] = ["Waiting for objects", "Nothing has arrived yet.", "quiet"];
+  else if (run.state === "connecting" || run.state === "starting") [title, text, kind] = ["Starting", "The topology is being started. The first time on a machine its kernels are compiled, which takes a minute or more.", "quiet"];
+  else if (run.state === "working") [title, text, kind] = ["Working", "Some objects take long. The first time on a machine kernels are compiled for them, which takes a minute or more.", "quiet"];
+  else if (run.start !== null && run.tick !== null && run.tick.totals.objects === 0 && (run.state === "running" || run.state === "idle")) [title, text, kind] = ["Waiting for objects", "Nothing has arrived yet. What is published appears here as it comes.", "quiet"];
   else if (past === null && (run.state === "ended" || run.state === "stopped")) [title, text, kind] = [run.state === "ended" ? "The run has ended" : "The run was stopped", "Go back through it below.", "quiet"];
   else if (run.state === "recovering") [title, text, kind] = ["Recovering", "Something was lost. The run goes back to its newest checkpoint; no result is lost, none comes twice.", "quiet"];
   else if (run.state === "idle" && past === null) [title, text, kind] = ["Idle", "No objects are coming in at the moment.", "quiet"];
@@ -111,14 +116,31 @@ function sayState(): void {
 function sayFigures(): void {
   if (run.tick === null) return;
   const rate = past?.rate ?? run.rate;
+  const worked = (past?.costs ?? run.load).some((cost) => cost > 0);
   byId("f-objects").textContent = say.compact(rate.objects);
   byId("f-results").textContent = say.compact(rate.results);
-  byId("f-latency").textContent = rate.latency < 10 ? `${rate.latency.toFixed(1)} ms` : `${say.whole(rate.latency)} ms`;
-  byId("f-efficiency").textContent = rate.efficiency.toFixed(2);
+  byId("f-latency").textContent = rate.objects < 0.05 ? "–" : rate.latency < 10 ? `${rate.latency.toFixed(1)} ms` : `${say.whole(rate.latency)} ms`;
+  byId("f-efficiency").textContent = worked ? rate.efficiency.toFixed(2) : "–";
   byId("f-queries").textContent = say.whole(run.tick.totals.queries);
-  byId("f-moved").textContent = say.compact(run.moved);
+  byId("f-moved").textContent = say.compact(past === null ? run.moved : run.movedUntil(past.t));
 }
 
+let heard = { state: "", happened: 0 };
+
+/** Say what is new: another state, and what happened; a screen reader that is told everything tells nothing. */
+function announce(): void {
+  if (run.tick === null) return;
+  const fresh = run.happened - heard.happened;
+  const news = fresh > 0 ? run.events.slice(-Math.min(fresh, run.events.length)) : [];
+  const moves = news.filter((event) => event.what === "move");
+  const said = news.filter((event) => event.what !== "move").map((event) => described([event]));
+  if (moves.length) said.push(`${moves.length} moves of ${say.whole(moves.reduce((sum, move) => sum + (move.queries ?? 0), 0))} queries`);
+  if (run.state !== heard.state) said.unshift(run.state);
+  heard = { state: run.state, happened: run.happened };
+  if (said.length) byId("spoken").textContent = said.join("; ");
+}
+
+/** Say how the run is. */
 function speak(): void {
   if (run.tick === null || run.start === null) return;
   const [load, rate] = [past?.costs ?? run.load, past?.rate ?? run.rate];
@@ -139,7 +161,7 @@ async function goTo(t: number, keepCompared = false): Promise<void> {
   const ask = ++asked;
   const found = await run.at(t);
   if (found === null || ask !== asked || map === null) return;
-  past = { ...found, t };
+  past = { ...found, t, rate: run.rateAt(t) ?? found.rate };
   curves.cursor = t;
   map.still = true;
   map.clearMoves();
@@ -173,6 +195,7 @@ async function compare(event: Happening): Promise<void> {
   const moves = run.events.filter((one) => one.what === "move" && one.version === event.version && one.t === event.t);
   if (before === null || after === null) return;
   const caption = byId("caption");
+  events.chosen = event;
   let later = false;
   const turn = () => {
     if (map === null) return;
@@ -193,6 +216,7 @@ async function compare(event: Happening): Promise<void> {
 function endCompare(): void {
   if (compared !== null) clearInterval(compared.timer);
   compared = null;
+  events.chosen = null;
   byId("caption").hidden = true;
   map?.marked.clear();
 }
@@ -216,6 +240,11 @@ evaluators.onMark = (worker) => {
   map.marked = new Set(worker === null ? [] : [worker]);
 };
 evaluators.onProblem = (problem) => notice(problem, "problem");
+byId("moves").onclick = () => {
+  events.moves = !events.moves;
+  byId("moves").setAttribute("aria-pressed", `${events.moves}`);
+  events.draw();
+};
 byId("live").onclick = () => void goLive();
 byId("play").onclick = play;
 
@@ -314,6 +343,7 @@ function retheme(): void {
   theme = readTheme();
   map?.setTheme(theme);
   curves.setTheme(theme);
+  marks.setTheme(theme);
   if (past !== null) map?.freeze(past.objects, past.alerts);
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", retheme);
@@ -323,7 +353,7 @@ function help(): void {
   const rows: [string, string][] = [
     ["← → ↑ ↓", "move the map, when it has the focus"], ["+ −", "nearer, farther"], ["F, W", "where objects are; the whole space"],
     ["H", "a hotspot in the middle of the map"], ["space", "play from the moment that is shown"], [", .", "a step back, a step on in time"],
-    ["L", "back to the present"], ["T", "dark or light"], ["Esc", "close what is open"],
+    ["L", "back to the present"], ["S", "say how the run is, to a screen reader"], ["T", "dark or light"], ["Esc", "close what is open"],
   ];
   const list = element("dl");
   for (const [key, text] of rows) list.append(element("dt", key), element("dd", text));
@@ -343,7 +373,7 @@ addEventListener("keydown", (event) => {
   const pans: Record<string, [number, number]> = { ArrowLeft: [far, 0], ArrowRight: [-far, 0], ArrowUp: [0, far], ArrowDown: [0, -far] };
   const keys: Record<string, () => void> = {
     "+": () => zoom(1.3), "=": () => zoom(1.3), "-": () => zoom(1 / 1.3), f: () => byId("fit").click(), w: () => byId("world").click(),
-    h: middle, l: () => void goLive(), t: () => byId("theme").click(), "?": help,
+    h: middle, l: () => void goLive(), s: speak, t: () => byId("theme").click(), "?": help,
     ",": () => void goTo((past?.t ?? run.now) - 1), ".": () => void goTo(Math.min((past?.t ?? run.now) + 1, run.now)),
     Escape: () => (here.isOpen ? here.close() : void goLive()),
   };
@@ -369,9 +399,15 @@ new ResizeObserver(() => {
   if (past !== null) map?.freeze(past.objects, past.alerts);
 }).observe(canvas);
 
-let [slowAt, spokenAt, playedAt] = [0, 0, 0];
+/** Pictures are this far apart: 30 a second where the browser can, fewer where one takes it long, so that it stays at hand. */
+const [LEAST_MS, MOST_MS] = [33, 100];
+let [slowAt, spokenAt, playedAt, drawnAt, apart] = [0, 0, 0, 0, LEAST_MS];
 function frame(now: number): void {
-  if (map !== null) {
+  if (map !== null && now - drawnAt >= apart - 4) {
+    const late = now - drawnAt > apart + 25;
+    apart = Math.min(Math.max(apart * (late ? 1.25 : 0.97), LEAST_MS), MOST_MS);
+    drawnAt = now;
+    pictures++;
     map.load = past?.costs ?? run.load;
     map.mean = map.load.reduce((sum, value) => sum + value, 0) / Math.max(map.load.length, 1);
     map.draw(now);
@@ -383,6 +419,7 @@ function frame(now: number): void {
     evaluators.draw(past?.costs ?? run.load);
     events.draw();
     curves.draw();
+    marks.draw(curves.span);
     const [first, last] = curves.span;
     const t = past?.t ?? run.now;
     if (document.activeElement !== scrubber || past === null) scrubber.value = `${(1000 * (t - first)) / Math.max(last - first, 1e-6)}`;
@@ -392,9 +429,9 @@ function frame(now: number): void {
     byId("play").textContent = playing ? "❚❚" : "▶";
     byId("hotspot").hidden = !run.offers.hotspot;
   }
-  if (now - spokenAt > 5000) {
+  if (now - spokenAt > 10_000) {
     spokenAt = now;
-    speak();
+    announce();
   }
   if (playing && past !== null && now - playedAt > 250) {
     playedAt = now;
@@ -416,6 +453,9 @@ Object.assign(window, {
     },
     get past() {
       return past;
+    },
+    get pictures() {
+      return pictures;
     },
   },
 });

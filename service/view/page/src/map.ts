@@ -3,13 +3,14 @@
 import { fetchFrame, type Column } from "./frames";
 import { Projection, type Box } from "./projection";
 import type { Area, Happening, Plan } from "./run";
-import { loadColour, type Theme } from "./theme";
+import { heat, loadColour, loadFill, type Theme } from "./theme";
 
 interface Tile {
   area: Area;
   box: Box;
   from: Box;
-  load: number;
+  /** By the mean; null where nobody works at all. */
+  load: number | null;
   born: number;
   /** A shared area has others within it, whose names it would hide. */
   covered: boolean;
@@ -55,12 +56,17 @@ export class MapView {
   private lines = document.createElement("canvas");
   private sprites: HTMLCanvasElement[] = [];
   private fadedAt = 0;
+  private drawnAt = 0;
+  /** How far loads come towards what they are, in one picture. */
+  private settling = 1;
   /** Objects and alerts that are shown a second. */
   private crowd = [0, 0];
   private trail = document.createElement("canvas");
   private outlines: Record<string, Column> | null = null;
   private tiles: Tile[] = [];
   private arcs: Arc[] = [];
+  /** Where something is written in this frame. */
+  private written: Box[] = [];
   private rings: Ring[] = [];
   private sparks: Spark[] = [];
   private baseStale = true;
@@ -157,7 +163,7 @@ export class MapView {
         null,
       );
       const from = old !== null && glide ? this.boxNow(old, now) : area.box;
-      return { area, box: area.box, from, load: old?.load ?? 1, born: glide && old !== null && differ(old.area, area) ? now : -1e9, covered: false };
+      return { area, box: area.box, from, load: old?.load ?? null, born: glide && old !== null && differ(old.area, area) ? now : -1e9, covered: false };
     });
     for (const tile of this.tiles) tile.covered = tile.area.workers.length > 1 && this.hides(tile);
     this.picked = null;
@@ -234,8 +240,8 @@ export class MapView {
     return inside[0]?.area ?? null;
   }
 
-  ratioOf(workers: number[]): number {
-    if (!workers.length || !(this.mean > 0)) return 1;
+  ratioOf(workers: number[]): number | null {
+    if (!workers.length || !(this.mean > 0)) return null;
     return workers.reduce((sum, worker) => sum + (this.load[worker] ?? 0), 0) / workers.length / this.mean;
   }
 
@@ -248,7 +254,9 @@ export class MapView {
     const of = (axis: 0 | 1) => this.seen.map((place) => place[axis]).sort((a, b) => a - b);
     const [xs, ys] = [of(0), of(1)];
     const cut = (values: number[], share: number) => values[Math.min(Math.floor(values.length * share), values.length - 1)];
-    this.projection.show([cut(xs, 0.06), cut(ys, 0.06), cut(xs, 0.94), cut(ys, 0.94)], 0.13, at_once);
+    const box: Box = [cut(xs, 0.06), cut(ys, 0.06), cut(xs, 0.94), cut(ys, 0.94)];
+    const most = size(box) > 0.35 * size(this.projection.space); // then it is nearer to see all
+    this.projection.show(most ? this.projection.space : box, most ? 0.03 : 0.13, at_once);
   }
 
   get samples(): number {
@@ -258,7 +266,11 @@ export class MapView {
   // --- drawing -----------------------------------------------------------------------------------------------------
 
   draw(now: number): void {
-    if (this.projection.glide(this.still ? 1 : 0.12)) this.moved();
+    const part = (rate: number) => 1 - (1 - rate) ** Math.min(Math.max(now - this.drawnAt, 0) / 16.7, 8); // the same pace at any rate of pictures
+    this.settling = part(0.08);
+    const glide = part(0.12);
+    this.drawnAt = now;
+    if (this.projection.glide(this.still ? 1 : glide)) this.moved();
     if (this.baseStale) this.drawBase();
     const context = this.canvas.getContext("2d");
     if (context === null) return;
@@ -276,8 +288,10 @@ export class MapView {
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.drawRings(context, now);
     this.drawSpots(context, now);
-    this.drawArcs(context, now);
+    this.written = [];
+    const counts = this.drawArcs(context, now);
     this.drawLabels(context, now);
+    this.drawCounts(context, counts);
     if (this.crosshair) {
       context.strokeStyle = this.theme.fault;
       context.lineWidth = 1.5;
@@ -354,19 +368,21 @@ export class MapView {
     const many = this.tiles.length > 400;
     for (const tile of this.tiles) {
       const ratio = this.ratioOf(tile.area.workers);
-      tile.load += (ratio - tile.load) * (this.still ? 1 : 0.08);
+      tile.load = ratio === null || tile.load === null || this.still ? ratio : tile.load + (ratio - tile.load) * this.settling;
       const box = this.boxNow(tile, now);
       const [l, t, r, b] = this.clipped(box);
       if (r <= l || b <= t) continue;
-      if (tile.area.workers.length) {
-        context.fillStyle = loadColour(tile.load, many ? 0.5 : theme.dark ? 0.36 : 0.4);
+      if (tile.load !== null) {
+        context.fillStyle = loadFill(tile.load);
         context.fillRect(l, t, r - l, b - t);
       }
       if (tile.area.textual && tile.area.workers.length > 1 && r - l > 8) this.hatch(context, l, t, r, b);
       const gliding = now - tile.born < MORPH_MS * 1.6;
       const marked = tile.area === this.picked || tile.area.workers.some((worker) => this.marked.has(worker));
-      context.strokeStyle = marked ? theme.ink : gliding && !many ? theme.move : loadColour(tile.load, many ? 0.6 : 0.95);
-      context.lineWidth = marked ? 2.5 : many ? 0.7 : gliding ? 2 : 1.4;
+      const own = tile.load === null ? theme.edge : loadColour(tile.load, many ? 0.6 : 0.95);
+      context.strokeStyle = marked ? theme.ink : gliding && !many ? theme.move : own;
+      const hot = tile.load === null ? 0 : Math.max(heat(tile.load) - 0.5, 0);
+      context.lineWidth = marked ? 2.5 : many ? 0.7 + hot : gliding ? 1.8 : 1.4 + 5 * hot;
       const inset = context.lineWidth / 2;
       context.strokeRect(l + inset, t + inset, r - l - 2 * inset, b - t - 2 * inset);
     }
@@ -402,6 +418,7 @@ export class MapView {
       context.globalCompositeOperation = "source-over";
     }
     const later: Spark[] = [];
+    const fine = Math.min(Math.max(Math.sqrt(p.width * p.height) / 850, 0.5), 1.2); // on a small map, small dots
     const thin = this.crowd.map((rate) => Math.max(1 / Math.max(Math.sqrt(rate / 1500), 1), 0.3)); // so that partitions stay visible
     for (const spark of this.sparks) {
       if (spark.at > now) {
@@ -411,7 +428,7 @@ export class MapView {
       const [x, y] = [p.x(spark.x), p.y(spark.y)];
       if (x < -4 || y < -4 || x > p.width + 4 || y > p.height + 4) continue;
       const faint = this.still ? 1 : thin[spark.alert ? 1 : 0];
-      const half = (spark.alert ? SPRITE / 2 : SPRITE / 2.6) * (0.3 + 0.7 * faint);
+      const half = (spark.alert ? SPRITE / 2 : SPRITE / 2.6) * (0.3 + 0.7 * faint) * fine;
       context.globalAlpha = faint;
       context.drawImage(this.sprites[spark.alert ? 1 : 0], x - half, y - half, 2 * half, 2 * half);
       if (spark.alert && !this.still && this.rings.length < MOST_RINGS) this.rings.push({ x: spark.x, y: spark.y, born: spark.at });
@@ -477,6 +494,8 @@ export class MapView {
       context.fillStyle = theme.ink;
       context.strokeText(names, x, y - 7);
       context.fillText(names, x, y - 7);
+      this.written.push([x - 30, y - 16, x + 30, y + 18]);
+      if (tile.load === null) continue;
       context.font = "12px system-ui, sans-serif";
       const load = `${tile.load.toFixed(tile.load < 9.95 ? 1 : 0)}×`;
       context.strokeText(load, x, y + 10);
@@ -484,12 +503,36 @@ export class MapView {
     }
   }
 
+  /** Write how many queries go along each arrow, the most first, where nothing else is written. */
+  private drawCounts(context: CanvasRenderingContext2D, counts: { x: number; y: number; queries: number; alpha: number }[]): void {
+    const { theme, projection: p } = this;
+    context.font = "600 12px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
+    for (const { x, y, queries, alpha } of counts.sort((a, b) => b.queries - a.queries)) {
+      const text = `${queries.toLocaleString("en")} ${queries === 1 ? "query" : "queries"}`;
+      const half = context.measureText(text).width / 2 + 4;
+      const box: Box = [x - half, y - 9, x + half, y + 9];
+      if (box[0] < 0 || box[1] < 0 || box[2] > p.width || box[3] > p.height || this.written.some((other) => common(other, box) > 0)) continue;
+      this.written.push(box);
+      context.globalAlpha = alpha;
+      context.strokeStyle = theme.halo;
+      context.fillStyle = theme.move;
+      context.lineWidth = 4;
+      context.strokeText(text, x, y);
+      context.fillText(text, x, y);
+    }
+    context.globalAlpha = 1;
+  }
+
   private hides(tile: Tile): boolean {
     return this.tiles.length < 500 && this.tiles.some((other) => other !== tile && common(other.box, tile.box) >= size(other.box) * 0.999);
   }
 
-  private drawArcs(context: CanvasRenderingContext2D, now: number): void {
+  private drawArcs(context: CanvasRenderingContext2D, now: number): { x: number; y: number; queries: number; alpha: number }[] {
     const { projection: p, theme } = this;
+    const counts = [];
     this.arcs = this.arcs.filter((arc) => this.still || now - arc.born < ARC_MS);
     for (const arc of this.arcs) {
       const age = this.still ? 0.5 : (now - arc.born) / ARC_MS;
@@ -518,17 +561,10 @@ export class MapView {
       context.lineTo(x1 - 13 * Math.cos(back - 0.4), y1 - 13 * Math.sin(back - 0.4));
       context.lineTo(x1 - 13 * Math.cos(back + 0.4), y1 - 13 * Math.sin(back + 0.4));
       context.fill();
-      if (this.arcs.length <= 8 && far > 90 && queries > 0) {
-        context.font = "600 12px system-ui, sans-serif";
-        context.textAlign = "center";
-        context.strokeStyle = theme.halo;
-        context.lineWidth = 4;
-        const [lx, ly] = [(x0 + 2 * cx + x1) / 4, (y0 + 2 * cy + y1) / 4 - 10];
-        context.strokeText(`${queries.toLocaleString("en")} queries`, lx, ly);
-        context.fillText(`${queries.toLocaleString("en")} queries`, lx, ly);
-      }
+      if (far > 90 && queries > 0) counts.push({ x: (x0 + 2 * cx + x1) / 4, y: (y0 + 2 * cy + y1) / 4 - 10, queries, alpha: whole });
     }
     context.globalAlpha = 1;
+    return counts;
   }
 }
 

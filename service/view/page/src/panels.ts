@@ -49,9 +49,10 @@ export class Evaluators {
       row.dataset.worker = `${worker}`;
       bar.style.width = `${Math.min(times / 4, 1) * 100}%`;
       bar.style.background = loadColour(times, 0.9);
-      ratio.textContent = `${times.toFixed(times < 9.95 ? 1 : 0)}×`;
+      ratio.textContent = mean > 0 ? `${times.toFixed(times < 9.95 ? 1 : 0)}×` : "–";
       share.textContent = total > 0 ? `${((100 * load[worker]) / total).toFixed(names.length > 40 ? 1 : 0)} %` : "–";
       (row.querySelector(".name") as HTMLElement).textContent = `${worker}`;
+      row.querySelector(".kill")?.setAttribute("aria-label", `Kill this worker: ${names[worker]}`);
       row.setAttribute("aria-label", `${names[worker]}: ${times.toFixed(1)} times the mean load, ${share.textContent} of the work`);
     });
   }
@@ -79,7 +80,6 @@ export class Evaluators {
           const problem = await act("/view/kill", { task });
           if (problem !== null) this.onProblem(problem);
         };
-        kill.setAttribute("aria-label", "Kill this worker");
         row.append(kill);
       }
       this.list.append(row);
@@ -89,8 +89,15 @@ export class Evaluators {
   }
 }
 
+const points = matchMedia("(hover: hover)");
+
 export class Events {
-  private drawn = -1;
+  private drawn = "";
+  private rows: [HTMLButtonElement, Happening][] = [];
+  /** Whether moves are listed, or only what they answer to. */
+  moves = true;
+  /** The one whose plans are compared. */
+  chosen: Happening | null = null;
   onPick: (event: Happening) => void = () => {};
 
   constructor(
@@ -99,24 +106,41 @@ export class Events {
     private run: Run,
   ) {}
 
+  /** Somebody is about to choose something: a list that moves under a hand cannot be chosen from. */
+  private get held(): boolean {
+    return this.list.contains(document.activeElement) || (points.matches && this.list.matches(":hover"));
+  }
+
   draw(): void {
-    if (this.run.happened === this.drawn || !this.run.events.length) return;
-    this.drawn = this.run.happened;
-    this.count.textContent = whole.format(this.run.happened);
-    const rows = grouped(this.run.events).slice(-MOST_LISTED).reverse();
-    this.list.replaceChildren(
-      ...rows.map((moves) => {
-        const [event] = moves;
-        const row = element("li", "", event.what);
-        const button = element("button");
-        button.type = "button";
-        button.append(element("time", clock(event.t)), element("span", described(moves)));
-        if (event.what === "move") button.append(element("small", because(event)));
-        button.onclick = () => this.onPick(event);
-        row.append(button);
-        return row;
-      }),
-    );
+    this.count.textContent = this.run.happened ? whole.format(this.run.happened) : "";
+    const key = `${this.run.happened} ${this.moves}`;
+    if (key !== this.drawn && this.run.events.length && (!this.held || this.drawn.endsWith(`${!this.moves}`))) {
+      this.drawn = key;
+      this.build();
+    }
+    for (const [button, event] of this.rows) {
+      const chosen = this.chosen !== null && this.chosen.t === event.t && this.chosen.version === event.version;
+      if (chosen !== button.hasAttribute("aria-current")) button.toggleAttribute("aria-current", chosen);
+    }
+  }
+
+  private build(): void {
+    const listed = this.moves ? this.run.events : this.run.events.filter((event) => event.what !== "move");
+    this.rows = [];
+    this.list.replaceChildren();
+    for (const moves of grouped(listed).slice(-MOST_LISTED).reverse()) {
+      const [event] = moves;
+      const row = element("li", "", event.what);
+      const button = element("button");
+      button.type = "button";
+      button.append(element("time", clock(event.t)), element("span", described(moves)));
+      if (event.what === "move") button.append(element("small", because(event)));
+      button.onclick = () => this.onPick(event);
+      row.append(button);
+      this.rows.push([button, event]);
+      this.list.append(row);
+    }
+    if (!this.rows.length) this.list.append(element("li", "No hotspots, faults or recoveries so far.", "empty"));
   }
 }
 
@@ -141,7 +165,7 @@ export function described(moves: Happening[]): string {
   if (event.what === "move") {
     const queries = moves.reduce((sum, move) => sum + (move.queries ?? 0), 0);
     const pairs = moves.length > 3 ? `${moves.length} moves` : moves.map((move) => `${move.from} → ${move.to}`).join(", ");
-    return `${event.kind}: ${pairs}, ${whole.format(queries)} queries`;
+    return `${event.kind}: ${pairs}, ${whole.format(queries)} ${queries === 1 ? "query" : "queries"}`;
   }
   if (event.what === "fault") return `${event.kind}: ${event.task ?? "a message"}`;
   if (event.what === "back") return `something was lost: back to epoch ${whole.format(event.to ?? 0)}, ${whole.format(event.lost ?? 0)} again`;

@@ -9,7 +9,8 @@ interface Place {
   x: number;
   y: number;
   area: Area | null;
-  ratio: number;
+  /** Its load by the mean; null where nobody works at all. */
+  ratio: number | null;
   wide: number;
   high: number;
   /** How far some pixels are, in units of the space. */
@@ -42,16 +43,22 @@ export interface Popover {
 export function popover(form: HTMLFormElement, run: Run, onProblem: (text: string) => void): Popover {
   let place: Place | null = null;
   let kind = "objects";
+  /** Who had the focus when it was opened, and gets it back. */
+  let before: HTMLElement | null = null;
 
   function close(): void {
+    const within = form.contains(document.activeElement);
     place = null;
     form.hidden = true;
+    if (within) before?.focus({ preventScroll: true });
+    before = null;
   }
 
   function open(opened: Place): void {
+    if (place === null) before = document.activeElement as HTMLElement | null;
     place = opened;
     form.hidden = false;
-    const parts: HTMLElement[] = [element("h3", `${degrees(opened.y, "N", "S")}  ${degrees(opened.x, "E", "W")}`)];
+    const parts: HTMLElement[] = [element("h2", `${degrees(opened.y, "N", "S")}  ${degrees(opened.x, "E", "W")}`)];
     const quit = element("button", "×", "close");
     quit.type = "button";
     quit.setAttribute("aria-label", "Close");
@@ -59,7 +66,7 @@ export function popover(form: HTMLFormElement, run: Run, onProblem: (text: strin
     parts.push(quit);
     if (opened.area !== null && opened.area.workers.length) {
       const who = opened.area.workers.length === 1 ? `evaluator ${opened.area.workers[0]}` : `${opened.area.workers.length} evaluators, by keywords`;
-      parts.push(element("p", `${who}: ${opened.ratio.toFixed(1)} times the mean load`));
+      parts.push(element("p", opened.ratio === null ? `${who}: nothing to do` : `${who}: ${opened.ratio.toFixed(1)} times the mean load`));
     }
     if (run.offers.hotspot) parts.push(...hotspotFields());
     form.replaceChildren(...parts);

@@ -214,6 +214,21 @@ export class Run {
     };
   }
 
+  /** What the curves say of a moment: a single one is too short to say how many come in a second. */
+  rateAt(t: number): Rate | null {
+    let [low, high] = [0, this.points.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.points[middle].t < t) low = middle + 1;
+      else high = middle;
+    }
+    return this.points[Math.min(low, this.points.length - 1)] ?? null;
+  }
+
+  movedUntil(t: number): number {
+    return this.events.reduce((sum, one) => sum + (one.t <= t ? (one.queries ?? 0) : 0), 0);
+  }
+
   get now(): number {
     return this.tick?.t ?? 0;
   }

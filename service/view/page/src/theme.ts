@@ -28,23 +28,32 @@ export function readTheme(): Theme {
 }
 
 const STOPS: [number, number, number, number][] = [
-  [0.0, 62, 76, 148],
-  [0.25, 45, 116, 168],
-  [0.5, 52, 168, 146],
-  [0.64, 224, 190, 70],
-  [0.8, 240, 122, 52],
-  [1.0, 226, 42, 82],
+  [0.0, 62, 72, 150],
+  [0.25, 45, 116, 176],
+  [0.5, 52, 164, 150],
+  [0.64, 226, 196, 78],
+  [0.8, 248, 142, 48],
+  [1.0, 255, 70, 58],
 ];
 
-/** The colour of a load as a multiple of the mean: a quarter is the coldest, four times the hottest. */
+/** Where a load is between the coldest, a quarter of the mean, and the hottest, four times: 0 to 1. */
+export function heat(ratio: number): number {
+  return Math.min(Math.max(0.5 + Math.log2(Math.max(ratio, 1e-3)) / 4, 0), 1);
+}
+
 export function loadColour(ratio: number, alpha: number): string {
-  const place = Math.min(Math.max(0.5 + Math.log2(Math.max(ratio, 1e-3)) / 4, 0), 1);
+  const place = heat(ratio);
   let i = 1;
   while (STOPS[i][0] < place) i++;
   const [a, b] = [STOPS[i - 1], STOPS[i]];
   const part = (place - a[0]) / (b[0] - a[0]);
   const mix = (k: number) => Math.round(a[k] + (b[k] - a[k]) * part);
   return `rgba(${mix(1)},${mix(2)},${mix(3)},${alpha})`;
+}
+
+/** The colour of an area: the hotter, the more of it, so that what is hot stands out to those too who see no hues. */
+export function loadFill(ratio: number): string {
+  return loadColour(ratio, 0.2 + 0.46 * heat(ratio));
 }
 
 export const loadGradient = `linear-gradient(90deg, ${Array.from({ length: 13 }, (_, i) => loadColour(2 ** ((i - 6) / 3), 1)).join(", ")})`;
