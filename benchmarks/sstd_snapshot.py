@@ -1,4 +1,4 @@
-"""SSTD's snapshot queries (Sections 7.2, 7.3 and 7.5, Figures 7 to 10 and 13): latency and objects visited by global index.
+"""SSTD's snapshot queries (Sections 7.2, 7.3, 7.5, 7.7, Figures 7 to 10 and 13): latency and objects visited by global index.
 
 Objects are kept, more arrive in epochs of a few milliseconds, and one question is asked in each epoch. All tasks run on the
 local runtime, in one thread, where the processor time of each can be told: the latency of a question is that of its epoch along
@@ -24,13 +24,15 @@ from benchmarks.pictures import checked_folder, drawn
 from benchmarks.report import Goal, Options, Report
 from benchmarks.sstd_live import ASKED, RATE, live_answers
 from benchmarks.sstd_stream import AREAS, DATA, Questions, SstdStream, drawn_at, varied
-from benchmarks.sstd_topology import INDEXES, latency_ms, observe
+from benchmarks.sstd_topology import INDEXES, GlobalIndex, latency_ms, observe
 
 __all__ = ["run"]
 
 Floats = NDArray[np.float64]
 
 WORKERS = 4
+#: Theta: leaves of the QT-tree (Section 7.7).
+LEAVES = (32, 64, 128, 256)
 #: Questions of a series that are not measured: caches are cold.
 COLD = 2
 #: What is varied: the figure, the kind, the field of `Questions`, the values.
@@ -81,6 +83,8 @@ def run(options: Options) -> Report:
         some = replace(stream, asked=_series(count)[:3])
         series["Figure 7a: SRQ, log10 of the region"] = _by_data(some, folder, figures, rows)
         series["Figure 13a: SRQ, objects kept"] = _by_size(some, folder, figures, rows)
+        defaults = tuple(Questions(kind, count) for kind in ("srq", "skq", "stq"))
+        _by_leaves(replace(stream, asked=defaults), folder, figures, rows)
         _live(kept, options, folder, figures, rows)
     notes = (
         [f"drawn: {path}" for path in drawn("sstd-snapshot", "latency (ms)", series, options.out)]
@@ -123,7 +127,11 @@ def _series(count: int) -> tuple[Questions, ...]:
 
 
 def _measure(index: str, stream: SstdStream, folder: Path) -> dict[Questions, Answered]:
-    seen = observe(INDEXES[index], stream, WORKERS, folder)
+    return _measured(INDEXES[index], stream, folder)
+
+
+def _measured(index: GlobalIndex, stream: SstdStream, folder: Path) -> dict[Questions, Answered]:
+    seen = observe(index, stream, WORKERS, folder)
     taken = latency_ms(seen)
     found = {}
     for place, questions in enumerate(stream.asked):
@@ -188,6 +196,15 @@ def _by_size(
         figures[f"{index}_srq_kept_{kept}_p50_ms"] = one.median
         drawn_lines.setdefault(index, []).append((kept, one.median))
     return drawn_lines
+
+
+def _by_leaves(stream: SstdStream, folder: Path, figures: dict[str, float], rows: list[list[str]]) -> None:
+    """Section 7.7: all kinds by the number of leaves."""
+    for leaves in LEAVES:
+        for questions, one in _measured(replace(INDEXES["qt-tree"], leaves=leaves), stream, folder).items():
+            _row(rows, f"Section 7.7, {questions.kind}", f"leaves {leaves}", "qt-tree", one)
+            figures[f"leaves_{leaves}_{questions.kind}_p50_ms"] = one.median
+            figures[f"leaves_{leaves}_{questions.kind}_visited"] = one.visited
 
 
 def _live(kept: int, options: Options, folder: Path, figures: dict[str, float], rows: list[list[str]]) -> None:

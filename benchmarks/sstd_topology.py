@@ -36,10 +36,11 @@ SAMPLE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """One of the paper's: the partitioner that makes it, and the file under conf/ that declares it."""
+    """One of the paper's: the partitioner that makes it, the file under conf/ that declares it, and how many leaves it has."""
 
     partitioner: str
     conf: str
+    leaves: int | None = None
 
 
 #: Name -> what it is (Section 7.1).
@@ -57,7 +58,8 @@ def plan_of_start(index: GlobalIndex, stream: SstdStream, workers: int) -> Plan:
     questions = QueryBatch.concat([standing_questions(stream), asked_questions(stream, 0)])
     some = questions.take(np.random.default_rng([stream.seed, 6]).permutation(len(questions))[:SAMPLE])
     objects = sstd_objects(stream.data, SAMPLE, stream.seed, 0)
-    return build_plan(index.partitioner, Statistics.of_batches(objects, some, SPACE), workers)
+    options = {} if index.leaves is None else {"leaves": index.leaves}
+    return build_plan(index.partitioner, Statistics.of_batches(objects, some, SPACE), workers, **options)
 
 
 def sstd_topology(
