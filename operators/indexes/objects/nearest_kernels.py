@@ -299,6 +299,7 @@ def skq(
     segments, segment_frames, blocks, block_frames, chunks, shift, oldest, open_, newest, corner, error = store
     at, grids, stack = np.empty(6), np.empty(segments.shape[0], np.int64), np.empty((4 * FINEST, 3), np.int64)
     region, done, pending = np.zeros(REGION_SIZE), np.empty_like(grids), np.empty((TOGETHER, 2), np.int64)
+    spans = np.empty((segments.shape[0], 4), np.int64)
     for q in range(firsts.shape[0]):
         asked = words[word_off[q] : word_off[q + 1]]
         chosen = np.empty(asked.shape[0], np.int64)
@@ -329,7 +330,7 @@ def skq(
             )
         sparse = _expected(chosen, uses, objects, any_[q]) < 2.0 * most
         for leading in range(min(number, 1) if mode == ALL else number):
-            lead(segments, segment_frames, chosen[leading], first, stop, region, grids)
+            lead(segments, segment_frames, chosen[leading], first, stop, region, grids, spans)
             count = _search_grids(
                 segments, segment_frames, grids, done, at, first, stop, chosen, leading,
                 ONE if leading == 0 and mode == ANY else mode, need, most, sparse, uses, pending, chunks, shift, oldest, far,

@@ -24,7 +24,7 @@ from streams.geometry import REGION_CIRCLE, REGION_NONE
 from streams.kernel import kernel, lean_kernel
 
 __all__ = [
-    "ALL", "ANY", "EXAMINED", "NEEDED", "ONE", "REGION_SIZE", "block_bounds", "decided", "fits", "inside", "lead",
+    "ALL", "ANY", "EXAMINED", "NEEDED", "ONE", "REGION_SIZE", "bounds_in", "decided", "fits", "inside", "lead",
     "next_run", "order_words", "probe", "probe_open", "read_region", "scan_open", "srq",
 ]  # fmt: skip
 
@@ -40,8 +40,8 @@ ONE, ALL, ANY = 0, 1, 2
 EXAMINED, NEEDED = 0, 1
 #: Nodes of so few objects are looked at one by one.
 FEW = 16
-#: Rows of cells that memory is asked for ahead of time.
-AHEAD = 8
+#: Rows of cells that memory is asked for ahead of time, and postings of each; so many postings are in one line of memory.
+AHEAD, POSTINGS_AHEAD, A_LINE = 8, 40, 4
 
 _STARTS, _RECORDS = segments_of.STARTS, segments_of.RECORDS
 
@@ -139,13 +139,21 @@ def _span(low: Any, high: Any, corner: Any, steps: Any, level: Any) -> Any:
 
 
 @lean_kernel
+def bounds_in(region: Any, frame: Any, level: Any, bounds: Any) -> None:
+    """Find the columns and rows of a region's bounds in a grid, or in a block."""
+    bounds[0], bounds[1] = _span(region[WEST], region[EAST], frame[0], frame[2], level)
+    bounds[2], bounds[3] = _span(region[SOUTH], region[NORTH], frame[1], frame[3], level)
+
+
+@lean_kernel
 def probe(
-    segment: Any, frame: Any, grid: Any, region: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, need: Any,
+    segment: Any, span: Any, grid: Any, region: Any, first: Any, stop: Any, words: Any, leading: Any, mode: Any, need: Any,
     chunks: Any, shift: Any, oldest: Any, counting: Any, out: Any, found: Any, info: Any,
 ) -> Any:  # fmt: skip
     """Append the ranks of a word's objects in a segment; return how many there are now, -1 where there is no room.
 
-    `need` are bits that signatures must have. With `counting` nothing is written.
+    `span` are the columns and rows of the region's bounds, `need` bits that signatures must have. With `counting` nothing is
+    written.
     """
     level = grid & 15
     starts = ints_at(segment[_STARTS], segment[segments_of.START_LENGTH])
@@ -153,8 +161,7 @@ def probe(
     places = singles_at(segment[_RECORDS], 4 * segment[segments_of.RECORD_LENGTH])
     base = segment[segments_of.FIRST]
     whole = base >= first and segment[segments_of.STOP] <= stop
-    left, right = _span(region[WEST], region[EAST], frame[0], frame[2], level)
-    lower, upper = _span(region[SOUTH], region[NORTH], frame[1], frame[3], level)
+    left, right, lower, upper = span[0], span[1], span[2], span[3]
     last = (np.int64(1) << level) - 1
     rectangle = region[CIRCLE] == 0.0
     for row in range(max(lower, 0), min(upper, last) + 1):
@@ -226,8 +233,11 @@ def probe_open(
 
 
 @lean_kernel
-def lead(segments: Any, frames: Any, word: Any, first: Any, stop: Any, region: Any, grids: Any) -> None:
-    """Find a word's grid in every segment that counts, -1 elsewhere, and ask for the memory that a probe will read."""
+def lead(segments: Any, frames: Any, word: Any, first: Any, stop: Any, region: Any, grids: Any, spans: Any) -> None:
+    """Find a word's grid in every segment that counts, -1 elsewhere, and ask for the memory that a probe will read.
+
+    `spans` are then the columns and rows of the region's bounds in each of these grids.
+    """
     for g in range(segments.shape[0]):
         if segments[g, segments_of.FIRST] < stop and segments[g, segments_of.STOP] > first:
             prefetch(
@@ -243,25 +253,26 @@ def lead(segments: Any, frames: Any, word: Any, first: Any, stop: Any, region: A
     for g in range(segments.shape[0]):
         if grids[g] >= 0:
             grids[g] = longs_at(segments[g, segments_of.ENTRIES], segments[g, segments_of.ENTRY_LENGTH])[grids[g]]
+            bounds_in(region, frames[g], grids[g] & 15, spans[g])
     for stage in range(2):
         for g in range(segments.shape[0]):
             if grids[g] < 0:
                 continue
             level = grids[g] & 15
+            last = (np.int64(1) << level) - 1
             starts = ints_at(segments[g, _STARTS], segments[g, segments_of.START_LENGTH])
             records = ints_at(segments[g, _RECORDS], 4 * segments[g, segments_of.RECORD_LENGTH])
-            shift = FINEST - level
-            left = fine(region[WEST], frames[g, 0], frames[g, 2]) >> shift
-            right = fine(region[EAST], frames[g, 0], frames[g, 2]) >> shift
-            lower = fine(region[SOUTH], frames[g, 1], frames[g, 3]) >> shift
-            upper = fine(region[NORTH], frames[g, 1], frames[g, 3]) >> shift
-            for row in range(lower, min(upper, lower + AHEAD - 1) + 1):
+            left, right = max(spans[g, 0], 0), min(spans[g, 1], last) + 1
+            lower = max(spans[g, 2], 0)
+            for row in range(lower, min(spans[g, 3], last, lower + AHEAD - 1) + 1):
                 cell = (grids[g] >> 4) + (row << level)
                 if stage == 0:
                     prefetch(starts, cell + left)
-                    prefetch(starts, cell + right + 1)
-                elif starts[cell + right + 1] > starts[cell + left]:
-                    prefetch(records, 4 * np.int64(starts[cell + left]))
+                    prefetch(starts, cell + right)
+                else:
+                    begin, end = np.int64(starts[cell + left]), np.int64(starts[cell + right])
+                    for p in range(begin, min(end, begin + POSTINGS_AHEAD), A_LINE):
+                        prefetch(records, 4 * p)
 
 
 @lean_kernel
@@ -309,13 +320,6 @@ def _encloses(region: Any, frame: Any, level: Any, column: Any, row: Any, cells:
 
 
 @lean_kernel
-def block_bounds(region: Any, frame: Any, level: Any, bounds: Any) -> None:
-    """Find the columns and rows of a region's bounds in a block."""
-    bounds[0], bounds[1] = _span(region[WEST], region[EAST], frame[0], frame[2], level)
-    bounds[2], bounds[3] = _span(region[SOUTH], region[NORTH], frame[1], frame[3], level)
-
-
-@lean_kernel
 def next_run(
     stack: Any, depth: Any, starts: Any, level: Any, region: Any, frame: Any, bounds: Any, most: Any, few: Any
 ) -> Any:
@@ -354,7 +358,7 @@ def probe_block(
     records = ints_at(block[blocks_of.RECORDS], 4 * block[blocks_of.RECORD_LENGTH])
     places = singles_at(block[blocks_of.RECORDS], 4 * block[blocks_of.RECORD_LENGTH])
     whole = base >= first and block[blocks_of.STOP] <= stop
-    block_bounds(region, frame, level, bounds)
+    bounds_in(region, frame, level, bounds)
     stack[0, :] = 0
     depth = np.int64(1)
     while True:
@@ -424,7 +428,11 @@ def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: 
     """Answer questions from `begin` on; return the first that is not answered, for which there is no room."""
     kinds, shape, any_, word_off, words, firsts, stops = asks
     segments, segment_frames, blocks, block_frames, chunks, shift, oldest, open_, newest, corner, error = store
-    region, grids = np.empty(REGION_SIZE), np.empty(segments.shape[0], np.int64)
+    region, grids, spans = (
+        np.empty(REGION_SIZE),
+        np.empty(segments.shape[0], np.int64),
+        np.empty((segments.shape[0], 4), np.int64),
+    )
     for q in range(begin, firsts.shape[0]):
         asked = words[word_off[q] : word_off[q + 1]]
         chosen = np.empty(asked.shape[0], np.int64)
@@ -445,11 +453,13 @@ def srq(begin: Any, asks: Any, store: Any, uses: Any, off: Any, out: Any, info: 
             for i in range(1, count):
                 need |= signature_bit(chosen[i])
         for leading in range(min(count, 1) if mode == ALL else count):
-            lead(segments, segment_frames, chosen[leading], first, stop, region, grids)
+            if chosen[leading] < open_[0].shape[0]:
+                prefetch(open_[0], chosen[leading])
+            lead(segments, segment_frames, chosen[leading], first, stop, region, grids, spans)
             for g in range(segments.shape[0]):
                 if grids[g] >= 0 and found >= 0:
                     found = probe(
-                        segments[g], segment_frames[g], grids[g], region, first, stop, chosen, leading,
+                        segments[g], spans[g], grids[g], region, first, stop, chosen, leading,
                         ONE if leading == 0 and mode == ANY else mode, need, chunks, shift, oldest, False, out, found, info,
                     )  # fmt: skip
             if found >= 0:

@@ -22,7 +22,7 @@ from operators.indexes.objects.probe_kernels import (
     NEEDED,
     ONE,
     REGION_SIZE,
-    block_bounds,
+    bounds_in,
     decided,
     inside,
     lead,
@@ -108,7 +108,7 @@ def _walk_block(
     words = ints_at(block[blocks_of.WORDS], block[blocks_of.WORD_LENGTH])
     nodes = ints_at(block[blocks_of.NODES], block[blocks_of.NODE_LENGTH])
     whole = base >= first and block[blocks_of.STOP] <= stop
-    block_bounds(region, frame, level, bounds)
+    bounds_in(region, frame, level, bounds)
     small, most = np.int64(FEW), stop - first
     if heads and whole:
         most = np.int64(blocks_of.MOST_HEADED)
@@ -221,18 +221,19 @@ def _settle(
     if left * A_SEGMENT * (segments.shape[0] + 1) > sums[SPARED] + 1000:
         return False
     nobody, word_of = np.empty(0, np.int64), np.empty(1, np.int64)
+    spans = np.empty((segments.shape[0], 4), np.int64)
     kinds = 0
     for i in range(sums[MET]):
         word = met[i]
         most = counted[word] - 1 + sums[TAIL] - named[word]
         if most >= kth and named[word] < sums[TAIL]:
             word_of[0] = word
-            lead(segments, frames, word, first, stop, region, grids)
+            lead(segments, frames, word, first, stop, region, grids, spans)
             count = np.int64(0)
             for g in range(segments.shape[0]):
                 if grids[g] >= 0:
                     count = probe(
-                        segments[g], frames[g], grids[g], region, first, stop, word_of, 0, ONE, np.int32(0), chunks, shift,
+                        segments[g], spans[g], grids[g], region, first, stop, word_of, 0, ONE, np.int32(0), chunks, shift,
                         oldest, True, nobody, count, info,
                     )  # fmt: skip
             count = probe_open(
