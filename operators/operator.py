@@ -254,8 +254,14 @@ class Spout(_Operator):
     #: "leads" for a spout of objects, "follows" for one whose tuples must not come later than objects of their time.
     pace: ClassVar[str | None] = None
 
+    #: Whether one that reads nothing is asked again after it has returned False: it tells others the time, or more may come.
+    revives: ClassVar[bool] = False
+
     def next_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> bool:
-        """Emit the tuples of one epoch; return whether there may be more."""
+        """Emit the tuples of one epoch; return whether there may be more.
+
+        A spout that reads no stream is not asked again once it has returned False.
+        """
         raise NotImplementedError
 
     def ack(self, epoch: int) -> None:

@@ -212,3 +212,50 @@ class Witness(Bolt):
                 "names": [row for batch in names for row in batch.rows()],
             }
         )
+
+
+class Speechless(Spout):
+    """Has no `next_epoch`."""
+
+    outputs: ClassVar = {"default": ("number",)}
+
+
+class Silent(Speechless):
+    """Does not say what it emits."""
+
+    outputs: ClassVar = {}
+
+    def next_epoch(self, epoch, inputs, emit):
+        return False
+
+
+class Argued(Bolt):
+    """Cannot be made without an argument."""
+
+    def __init__(self, letters):
+        self.letters = letters
+
+
+@dataclass
+class Unguarded(Spout):
+    """Emits `size` numbers whenever it is asked, and says when `count` are reached."""
+
+    outputs: ClassVar = {"default": ("number",)}
+
+    count: int = 30
+    size: int = 10
+
+    def open(self, context):
+        self.next = 0
+
+    def next_epoch(self, epoch, inputs, emit):
+        for number in range(self.next, self.next + self.size):
+            emit(number)
+        self.next += self.size
+        return self.next < self.count
+
+    def snapshot(self):
+        return {"next": self.next}
+
+    def restore(self, state):
+        self.next = state["next"]

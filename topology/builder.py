@@ -69,6 +69,12 @@ class TopologyBuilder:
         if name in self._components:
             raise DeclarationError(f"there are two components named '{name}'; names are unique", (kind, name))
         given = isinstance(operator, type)
+        if not given and not isinstance(operator, str):
+            raise DeclarationError(
+                f"found a {type(operator).__name__}, expected a class that derives from waterspout.{kind.title()}, or the name "
+                "of a shipped operator",
+                (kind, name, "operator"),
+            )
         reference = reference_of(operator) if isinstance(operator, type) else operator
         self._components[name] = Component(
             name=name,
@@ -109,9 +115,9 @@ class BoltDeclarer:
         self._name = name
 
     def _input(
-        self, grouping: str, component: str, stream: str, feedback: bool, fields: Sequence[str] = ()
+        self, grouping: str, component: str, stream: str, feedback: bool, fields: str | Sequence[str] = ()
     ) -> "BoltDeclarer":
-        item = Input(component, stream, grouping, tuple(fields), feedback)
+        item = Input(component, stream, grouping, (fields,) if isinstance(fields, str) else tuple(fields), feedback)
         self._builder._add_input(self._name, item, None)
         return self
 
@@ -120,13 +126,13 @@ class BoltDeclarer:
         return self._input("shuffle", component, stream, feedback)
 
     def fields(
-        self, component: str, fields: Sequence[str], stream: str = "default", *, feedback: bool = False
+        self, component: str, fields: str | Sequence[str], stream: str = "default", *, feedback: bool = False
     ) -> "BoltDeclarer":
-        """Send tuples with equal values of the fields to the same task."""
+        """Send tuples with equal values of the fields, or of the one field, to the same task."""
         return self._input("fields", component, stream, feedback, fields)
 
     def partial_key(
-        self, component: str, fields: Sequence[str], stream: str = "default", *, feedback: bool = False
+        self, component: str, fields: str | Sequence[str], stream: str = "default", *, feedback: bool = False
     ) -> "BoltDeclarer":
         """As `fields`, with two tasks for each value, the less loaded of the two next."""
         return self._input("partial-key", component, stream, feedback, fields)

@@ -27,6 +27,7 @@ MAX_PATH = 1_000
 MAX_FILES = 16
 
 _LONG_NUMBER = re.compile(r"[0-9_]{4301}")
+_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
 Tables = dict[str, Any]
 
 
@@ -114,8 +115,17 @@ def _parsed(text: str, source: str) -> Tables:
 def _with_line(error: ValueError, text: str) -> str:
     """Return the parser's words, which name a line; for a number of thousands of digits they do not."""
     if isinstance(error, tomllib.TOMLDecodeError) or (number := _LONG_NUMBER.search(text)) is None:
-        return str(error)
+        return f"{error}{_shown(str(error), text)}"
     return f"a number of more than 4,300 digits (at line {text.count(chr(10), 0, number.start()) + 1})"
+
+
+def _shown(error: str, text: str) -> str:
+    """Return what stands where a parser stopped, and what it most often lacks."""
+    if (place := _PLACE.search(error)) is None:
+        return ""
+    line = text.split("\n")[int(place[1]) - 1]
+    quotes = "; strings need quotes" if error.startswith("Invalid value") else ""
+    return f": {brief(line[int(place[2]) - 1 :].strip() or line.strip())}{quotes}"
 
 
 def _removed(without: Any, extends: Any, text: str, source: str) -> tuple[tuple[str, ...], ...]:
@@ -180,11 +190,14 @@ def _remove(tables: Tables, path: tuple[str, ...], layer: Layer) -> None:
 class Places:
     """Where the keys of a chain stand, for messages."""
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
+    def __init__(self, layers: Sequence[Layer], settings: Sequence[str] = ()) -> None:
         self._files = [(layer.source, KeyLines(layer.text)) for layer in layers]
+        self._set = [tuple(part.strip() for part in one.partition("=")[0].split(".")) for one in settings]
 
     def of(self, path: tuple[str, ...]) -> str:
         """Return file and line of a key: of the file that has most of it, the extending one where two have as much."""
+        if any(path[: len(key)] == key for key in self._set):
+            return f"{self._files[0][0]}, in a setting"
         for depth in range(len(path), 0, -1):
             for source, lines in self._files:
                 line = lines.inside(path) if depth == len(path) else lines.said(path[:depth])

@@ -56,6 +56,8 @@ class Task:
         self._dry: int | None = None
         self._exhausted = False
         self._channels = wiring.incoming(spec)
+        self._ends = isinstance(self.operator, Spout) and not (self._channels or self.operator.revives)
+        self._ended = False  # what is asked of it now, it would emit behind its end
         self._pending: dict[int, dict[tuple[int, int], Message]] = {}
         self._inputs = [
             (edge, (source.id, edge.lag), source.index, edge.input.stream)
@@ -149,8 +151,9 @@ class Task:
         emit, inputs = Emitter(self.streams), self._arrived(messages)
         if isinstance(self.operator, Spout):
             epoch = Epoch(self.next, self._watermark, self.next == self._final)
-            stopped = self._dry is not None and self.next >= self._dry
+            stopped = self._ended or (self._dry is not None and self.next >= self._dry)
             more = not stopped and self.operator.next_epoch(epoch, inputs, emit)
+            self._ended = self._ends and not more and (self._ended or not stopped)
             self._exhausted = not more
             self._make_columns(emit, more)
             self._watermark = emit.watermark if emit.watermark is not None else self._watermark
@@ -250,6 +253,7 @@ class Task:
             "next": self.next,
             "watermark": self._watermark,
             "tick_time": self._tick_time,
+            "ended": self._ended,
             "operator": self.operator.snapshot(),
             "objects": self._objects.snapshot() if self._objects is not None else None,
             "groupings": [output.snapshot() for output in self._outputs],
@@ -260,6 +264,7 @@ class Task:
         """Take over a snapshot; return the messages under way, to be sent again."""
         self.next = state["next"]
         self._watermark, self._tick_time = state["watermark"], state["tick_time"]
+        self._ended = state.get("ended", False)
         self.operator.restore(state["operator"])
         if self._objects is not None and state.get("objects") is not None:
             self._objects.restore(state["objects"])

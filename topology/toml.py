@@ -79,9 +79,9 @@ def _topology(layers: Sequence[Layer], settings: Sequence[str], base: Path | Non
         if check:
             validate(topology)
     except InvalidTopologyError as error:
-        raise DeclarationError(_all_located(error.problems, Places(layers), layers[0].source)) from None
+        raise DeclarationError(_all_located(error.problems, Places(layers, settings), layers[0].source)) from None
     except DeclarationError as error:
-        raise DeclarationError(_located(error, Places(layers))) from None
+        raise DeclarationError(_located(error, Places(layers, settings))) from None
     except OSError as error:  # a path that the file system cannot even look at
         raise DeclarationError(f"{layers[0].source}: {error.strerror or error}: {brief(error.filename)}") from None
     return topology
@@ -180,7 +180,7 @@ def _from_tables(tables: Mapping[str, Any], base: Path | None) -> Topology:
                 raise DeclarationError(f"'{name}' is a spout and a bolt; names are unique", (kind, name))
             if len(components) == MAX_COMPONENTS:
                 raise DeclarationError(f"more than {MAX_COMPONENTS:,} spouts and bolts are too many", (kind, name))
-            components.append(_component(kind, name, _table(keys, (kind, name))))
+            components.append(_component(kind, name, _table(keys, (kind, name)), tables[kind]))
     for key in (EXTENDS, WITHOUT):
         if key in _table(tables.get("topology", {}), ("topology",)):
             raise DeclarationError(f"'{key}' stands above the first table of a file, not in one", ("topology", key))
@@ -200,11 +200,12 @@ def _table(value: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
     return value
 
 
-def _component(kind: Any, name: str, keys: Mapping[str, Any]) -> Component:
+def _component(kind: Any, name: str, keys: Mapping[str, Any], beside: Mapping[str, Any]) -> Component:
     path = (kind, name)
     operator = keys.get("operator")
     if not isinstance(operator, str):
-        raise DeclarationError(f"{kind} '{name}' needs an 'operator', the name of what it does", path)
+        near = did_you_mean(name, [other for other in beside if other != name])
+        raise DeclarationError(f"{kind} '{name}'{near} needs an 'operator', the name of what it does", path)
     inputs = keys.get("inputs", [])
     if not isinstance(inputs, list):
         raise DeclarationError(f"found {brief(inputs)}, expected a list of tables", (*path, "inputs"))

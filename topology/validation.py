@@ -45,9 +45,17 @@ def make_operator(component: Component, topology: Topology) -> Any:
         key = next(iter(component.options))
         near = did_you_mean(key, COMPONENT_KEYS)
         raise DeclarationError(
-            f"unknown key '{key}'{near}; operator '{component.operator}' takes no options", (*path, key)
+            f"unknown key '{key}'{near}; operator '{component.operator}' takes no options: those of a class of your own are "
+            "its fields, where it is a dataclass",
+            (*path, key),
         )
-    return cls()
+    try:
+        return cls()
+    except TypeError as error:
+        raise DeclarationError(
+            f"'{component.operator}' cannot be made without arguments ({error}); make it a dataclass, whose fields are options",
+            (*path, "operator"),
+        ) from error
 
 
 def validate(topology: Topology) -> None:
@@ -138,6 +146,12 @@ def _check_operator(component: Component, topology: Topology) -> type[Any]:
             (*path, "operator"),
         )
     make_operator(component, topology)
+    if component.kind == "spout" and cls.next_epoch is Spout.next_epoch:
+        raise DeclarationError(
+            f"{cls.__name__} has no method 'next_epoch(epoch, inputs, emit)', which emits the tuples of one epoch and returns "
+            "whether there may be more",
+            (*path, "operator"),
+        )
     return cls
 
 
@@ -179,9 +193,10 @@ def _input_problems(
             )
         elif item.stream not in streams[item.component]:
             emitted = streams[item.component]
+            there = ", ".join(emitted) or 'nothing; a class says what it emits: outputs = {"default": ("field", ...)}'
             yield DeclarationError(
                 f"{component.kind} '{component.name}' reads stream '{item.stream}' of '{item.component}', which nobody "
-                f"emits{did_you_mean(item.stream, emitted)}; '{item.component}' emits: {', '.join(emitted) or 'nothing'}",
+                f"emits{did_you_mean(item.stream, emitted)}; '{item.component}' emits: {there}",
                 path,
             )
         else:

@@ -44,6 +44,7 @@ class StreamSpout(Spout):
     single: ClassVar = True
     single_because: ClassVar = "reads one stream in order"
     addressed: ClassVar = frozenset()
+    revives: ClassVar = True  # a run that is resumed goes on with what has come since its end
     outputs: ClassVar = LIVE_STREAMS
 
     adjustable: ClassVar = frozenset(

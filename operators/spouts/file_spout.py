@@ -43,6 +43,7 @@ class FileSpout(Spout):
 
     timed = True
     addressed: ClassVar = frozenset()
+    revives: ClassVar = True  # what it says of the time stays true beyond its end
     takes_prepared: ClassVar = False
     formats: ClassVar[tuple[Format, ...]] = ("jsonl",)
     reads_what: ClassVar[str]

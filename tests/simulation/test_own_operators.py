@@ -206,7 +206,7 @@ def test_own_module_is_found_beside_the_declaration_and_in_the_current_folder(tm
     """``module:Class`` needs no path of its own; what is not there, or misspelt, is said with where it was looked for."""
     here, there = tmp_path / "here", tmp_path / "there"
     text = '[topology]\n[spout.a]\noperator = "{}"\n[bolt.b]\noperator = "count"\ninputs = [{{ component = "a" }}]\n'
-    code = "from operators import Spout\nclass Mine(Spout):\n    outputs = {'default': ('n',)}\n"
+    code = "from operators import Spout\nclass Mine(Spout):\n    outputs = {'default': ('n',)}\n    next_epoch = bool\n"
     for folder, module in ((here, "own_module_here"), (there, "own_module_there")):
         folder.mkdir()
         (folder / f"{module}.py").write_text(code)

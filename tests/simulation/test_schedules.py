@@ -3,7 +3,19 @@
 from collections import Counter
 
 import pytest
-from operators_for_tests import ByParity, Counts, Director, Doubler, Echo, FailsAt, Halver, Numbers, OutOfRange, Tagged
+from operators_for_tests import (
+    ByParity,
+    Counts,
+    Director,
+    Doubler,
+    Echo,
+    FailsAt,
+    Halver,
+    Numbers,
+    OutOfRange,
+    Tagged,
+    Unguarded,
+)
 from range_inputs import StopsAfter
 
 from streams.errors import RunError, TaskFailedError
@@ -44,6 +56,31 @@ def test_results_do_not_depend_on_the_schedule(seed):
 def test_results_do_not_depend_on_the_epoch_size(size, max_pending):
     """Epochs of one tuple and of all tuples give the same results."""
     assert collected(pipeline(size, max_pending), delays=True) == EXPECTED
+
+
+def unguarded(**settings):
+    builder = TopologyBuilder("unguarded", **settings)
+    builder.spout("numbers", Unguarded)
+    builder.bolt("sink", "collect").global_("numbers")
+    return builder
+
+
+@pytest.mark.parametrize("max_pending", [1, 2, 8])
+def test_spout_is_not_asked_again_behind_its_end(max_pending):
+    """However many epochs are under way, what a spout would emit after it has said that there is no more is not there."""
+    found = collected(unguarded(max_pending=max_pending).build(), delays=True)
+    assert found == Counter((number,) for number in range(30))
+
+
+def test_end_of_a_spout_is_remembered_where_a_run_goes_back(tmp_path):
+    """After a kill behind its end, from a checkpoint behind its end, a spout has still ended; so it has in a resumed run."""
+    builder = unguarded(checkpoint={"directory": str(tmp_path), "epochs": 1, "keep": 9})
+    builder.spout("longer", Numbers, count=80, size=5)  # there are more epochs than the other has
+    builder.bolt("other", "count").global_("longer")
+    builder.inject(kind="kill", task="sink", epoch=9)
+    expected = Counter((number,) for number in range(30))
+    assert collected(builder.build()) == expected
+    assert not collected(builder.build(), resume=tmp_path) - expected
 
 
 @pytest.mark.parametrize("spouts", [1, 3])

@@ -63,6 +63,22 @@ def test_two_components_of_one_name_are_an_error():
         builder.bolt("a", Tagged)
 
 
+def test_one_field_may_be_given_as_it_is():
+    """A string is one field, not its letters."""
+    builder = TopologyBuilder("one").spout("numbers", Numbers)
+    tagged = builder.bolt("tagged", Tagged, parallelism=2).fields("numbers", "word").partial_key("numbers", "number")
+    assert tagged is not None
+    assert [one.fields for one in builder.build().component("tagged").inputs] == [("word",), ("number",)]
+
+
+def test_operator_that_is_no_class_is_refused():
+    """A function is neither a class nor a name."""
+    with pytest.raises(
+        DeclarationError, match=r"found a function, expected a class that derives from waterspout\.Spout"
+    ):
+        TopologyBuilder("function").spout("numbers", lambda: 1)
+
+
 def test_unknown_setting_names_the_nearest_one():
     """A mistyped setting is refused where it is given."""
     with pytest.raises(DeclarationError, match=r"max_pendin.*did you mean 'max_pending'"):

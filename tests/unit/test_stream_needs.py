@@ -151,6 +151,10 @@ def test_one_evaluator_needs_no_router():
 class _Source(Spout):
     outputs = {"objects": ("x",), "odd": ("x",)}  # noqa: RUF012
 
+    def next_epoch(self, epoch, inputs, emit):
+        """Emit nothing."""
+        return False
+
 
 class _Passes(Bolt):
     outputs = {"objects": ("x",), "queries": ("x",), "results": ("x",)}  # noqa: RUF012

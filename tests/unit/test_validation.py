@@ -105,6 +105,36 @@ CASES = {
     ),
     "injection at no time": ("[bolt.sink]", '[[inject]]\nkind = "rate"\nstart = "soon"\n[bolt.sink]', 13, "ISO 8601"),
     "not TOML": ("[bolt.sink]", "[bolt.sink", None, "not valid TOML.*line 13"),
+    "string without quotes": (
+        '"global"',
+        "global",
+        None,
+        r"Invalid value \(at line 15, column 46\): 'global \}\]'; strings need quotes",
+    ),
+    "misspelt bolt": (
+        "[bolt.sink]",
+        '[bolt.taged]\nindex = "kag"\n[bolt.sink]',
+        13,
+        r"bolt 'taged' \(did you mean 'tagged'\?\) needs an 'operator'",
+    ),
+    "spout that emits nothing": (
+        '"operators_for_tests:Numbers"\ncount = 10',
+        '"operators_for_tests:Silent"',
+        10,
+        r"'numbers' emits: nothing; a class says what it emits: outputs = \{",
+    ),
+    "spout without its method": (
+        '"operators_for_tests:Numbers"\ncount = 10',
+        '"operators_for_tests:Speechless"',
+        5,
+        r"Speechless has no method 'next_epoch\(epoch, inputs, emit\)'",
+    ),
+    "operator that needs arguments": (
+        '"operators_for_tests:Tagged"',
+        '"operators_for_tests:Argued"',
+        9,
+        r"cannot be made without arguments \(.*'letters'\); make it a dataclass",
+    ),
 }
 
 
@@ -185,6 +215,25 @@ def test_bad_overrides_are_refused(setting, message):
     """A mistyped override is an error, not a new key."""
     with pytest.raises(DeclarationError, match=message):
         parse_topology(GOOD, [setting])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("spout.numbers.count=ten", r"^t\.toml, in a setting: spout\.numbers\.count: found 'ten'"),
+        ("topology.runtime=rya", r"^t\.toml, in a setting: topology\.runtime: found 'rya'"),
+        ("bolt.tagged.parallelism=0", r"^t\.toml, in a setting: bolt\.tagged\.parallelism: "),
+        ("topology.seed=1", None),
+    ],
+)
+def test_what_a_setting_makes_wrong_is_not_said_of_a_line(setting, message):
+    """A value that --set gives is no value of the file, which other mistakes are still found in."""
+    if message is None:
+        with pytest.raises(DeclarationError, match=r"^t\.toml:14: "):
+            parse_topology(broken('"collect"', '"colect"'), [setting], source="t.toml")
+        return
+    with pytest.raises(DeclarationError, match=message):
+        parse_topology(GOOD, [setting], source="t.toml")
 
 
 def test_line_of_finds_keys_in_every_notation():

@@ -47,7 +47,14 @@ def redistributed(wiring: Wiring, saved: Saved) -> dict[str, State]:
                 _grouping(wiring, before, edge, state)
                 for edge, state in zip(wiring.edges_from(name), source["groupings"], strict=True)
             ]
-            found[task.name] = {**source, "operator": operator, "groupings": groupings, "lagged": lagged}
+            shares = [source] if len(tasks) == len(old) else old
+            found[task.name] = {
+                **source,
+                "ended": all(state.get("ended", False) for state in shares),
+                "operator": operator,
+                "groupings": groupings,
+                "lagged": lagged,
+            }
     return found
 
 
