@@ -18,6 +18,7 @@ from streams.errors import DeclarationError, InputError
 from topology.amendments import with_columns, with_injections, with_source
 from topology.cli.logs import configure_logs, say_compiling
 from topology.declaration import Topology
+from topology.kernel_notice import kernel_notice
 from topology.toml import load_topology
 from topology.validation import validate
 
@@ -62,7 +63,8 @@ def compare(
         if not quiet:
             typer.echo(text, err=True)
 
-    found = compare_topologies(declared, seeds, say, on_compile=say_compiling)
+    with kernel_notice(say_compiling):
+        found = compare_topologies(declared, seeds, say)
     out.write_text(compared_page(found, _command(), _machine()), "utf-8")
     if not quiet:
         _print(found)

@@ -25,7 +25,7 @@ from streams.event_log import EventLog
 from streams.segment_log import first_position
 from topology.cli.logs import configure_logs
 from topology.declaration import Topology
-from topology.kernel_clock import compilations
+from topology.kernel_notice import compilations
 from topology.plan_request import is_automatic, needs_plan
 from topology.planning import plan_of
 from topology.run import Progress, run

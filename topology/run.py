@@ -72,7 +72,6 @@ def run(
     on_bytes: Callable[[bytes], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     resume: str | Path | None = None,
-    on_compile: Callable[[], object] = lambda: None,
     wait: Callable[[float], object] | None = None,
     watcher: Watcher | None = None,
 ) -> Outcome:
@@ -90,14 +89,13 @@ def run(
         on_bytes: takes what sinks write to standard output.
         should_stop: is asked after each epoch; true drains the epochs under way and ends the run.
         resume: go on from the newest whole checkpoint in this folder or at this URL.
-        on_compile: is called when kernels are compiled, which takes a while and happens once on a machine.
         wait: is called with a number of seconds when there is no input; it may return sooner, when there is some.
         watcher: is shown samples of what tasks do, as it happens.
     """
     if runtime is not None:
         topology = _on(topology, runtime)
     validate(topology)
-    with piped_input(topology) as topology, kernel_clock(on_compile) as clock:
+    with piped_input(topology) as topology, kernel_clock() as clock:
         topology = _settled(topology)
         on_ray = topology.settings.runtime == "ray"
         whole: Reading = "checked" if on_ray else "kept"  # on Ray workers read the states of their tasks themselves

@@ -1,12 +1,15 @@
 """``tour``: each kind of standing question that Waterspout answers, on shipped data, in words; and one picture to look at."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
 from reports.alert_picture import alerts_of
 from reports.plotting import plot_alerts
@@ -14,8 +17,10 @@ from streams.batches import TYPE_TERMS, AnswerBatch, Batch, MatchBatch
 from streams.errors import InputError
 from topology.amendments import with_listener
 from topology.cli.logs import configure_logs
+from topology.cli.progress import compiling
 from topology.cli.showcase import print_alerts
 from topology.declaration import Topology
+from topology.kernel_notice import WORTH_A_WORD, kernel_notice
 from topology.run import run
 from topology.toml import load_topology
 from topology.verification import listening
@@ -31,21 +36,26 @@ PICTURE = "waterspout-alerts.png"
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """One kind of question: the topology that answers it, how much of the data is read, and which results are shown."""
+    """One kind of question: the topology that answers it, how much of the data is read, and which results are shown.
+
+    Attributes:
+        kernels: how many it compiles, about, on a machine that has compiled those of the stops before it.
+    """
 
     title: str
     asked: str
     topology: str
+    kernels: int
     limit: int | None = None
     only: int | None = None
 
 
 STOPS = (
-    Stop("Alerts", "everything with these words, in this region, as it happens", "quickstart"),
-    Stop("Nearest", "the k nearest with any of these words, kept up to date", "dkm", limit=6_000),
-    Stop("Best", "the k best by distance and words among the latest 2,000", "skype", limit=6_000),
-    Stop("Trending", "the most frequent words in a region, every so often", "sstd", limit=3_000, only=TYPE_TERMS),
-    Stop("Moving", "the k best couriers for a kitchen, while they ride and load other things", "dynamic"),
+    Stop("Alerts", "everything with these words, in this region, as it happens", "quickstart", 145),
+    Stop("Nearest", "the k nearest with any of these words, kept up to date", "dkm", 155, limit=6_000),
+    Stop("Best", "the k best by distance and words among the latest 2,000", "skype", 140, limit=6_000),
+    Stop("Trending", "the most frequent words in a region, every so often", "sstd", 155, limit=3_000, only=TYPE_TERMS),
+    Stop("Moving", "the k best couriers for a kitchen, while they ride and load other things", "dynamic", 65),
 )
 
 
@@ -84,8 +94,9 @@ Next, try
 def _show(console: Console, number: int, stop: Stop, conf: Path) -> None:
     console.print(f"{number}. {stop.title}: {stop.asked}", style="bold", highlight=False)
     settings = [] if stop.limit is None else [f"spout.objects.limit={stop.limit}"]
-    topology = load_topology(conf / f"{stop.topology}.toml", settings)
-    outcome = run(with_listener(topology, "showcase", "sample", size=SAMPLE), on_compile=lambda: _say(console))
+    with _compiling(console, stop.kernels):
+        topology = load_topology(conf / f"{stop.topology}.toml", settings)
+        outcome = run(with_listener(topology, "showcase", "sample", size=SAMPLE))
     chosen = [batch for batch in outcome.collected if _wanted(batch, stop.only)][:SHOWN]
     print_alerts(console, topology, chosen)
     told = outcome.summary
@@ -98,8 +109,27 @@ def _show(console: Console, number: int, stop: Stop, conf: Path) -> None:
     )
 
 
-def _say(console: Console) -> None:
-    console.print("  compiling its kernels, once on this machine; a moment ...", style="dim")
+@contextmanager
+def _compiling(console: Console, kernels: int) -> Iterator[None]:
+    """Say how many kernels of how many are compiled, on one line that is renewed; in a pipe it is said once."""
+    if not console.is_terminal:
+
+        def say(count: int, _seconds: float) -> None:
+            if count == WORTH_A_WORD:
+                console.print(
+                    f"  compiling about {kernels} kernels, once on this machine; some 20 seconds ...", style="dim"
+                )
+
+        with kernel_notice(say):
+            yield
+        return
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+
+        def show(count: int, seconds: float) -> None:
+            live.update(Text(f"  {compiling(count, seconds, kernels)}", style="dim", overflow="ellipsis", no_wrap=True))
+
+        with kernel_notice(show):
+            yield
 
 
 def _wanted(batch: Batch, only: int | None) -> bool:

@@ -8,7 +8,9 @@ from numba.core import event
 
 from operators import Bolt, Spout
 from topology.builder import TopologyBuilder
+from topology.cli.progress import compiling
 from topology.kernel_clock import kernel_clock
+from topology.kernel_notice import kernel_notice
 from topology.run import run
 
 
@@ -56,15 +58,20 @@ def test_clock_survives_the_end_of_what_began_before_it(time):
         assert clock() == began + 1
 
 
-def test_compiling_is_reported_once():
-    """Whoever waits is told so at the first kernel that is compiled; one that is ready is not compiled."""
-    said = []
+def test_each_kernel_that_is_compiled_is_told():
+    """Whoever waits is told how many there were; one that is ready, or behind the block, is not compiled."""
+    told = []
     first, second = (numba.njit(lambda x, by=by: x + by) for by in (1, 2))
-    with kernel_clock(lambda: said.append("compiling")) as clock:
+    with kernel_notice(lambda count, seconds: told.append((count, seconds >= 0))):
         assert (first(1), second(1), second(2)) == (2, 3, 4)
-        assert (said, clock.compiled) == (["compiling"], 2)
     first(1.0)
-    assert clock.compiled == 2
+    assert told == [(1, True), (2, True)]
+
+
+def test_line_of_kernels_says_how_many_of_how_many():
+    """As long as it is about so many, and with the seconds that it has taken."""
+    assert compiling(3, 7.4, about=9) == "compiling kernels, once on this machine: 3 of about 9, 7 s"
+    assert compiling(10, 7.6, about=9) == "compiling kernels, once on this machine: 10, 8 s"
 
 
 class Once(Spout):

@@ -9,7 +9,7 @@ import pytest
 from service.engine_process import EngineStatus
 from service.problems import ProblemError
 from service.service import Service, ServiceSettings
-from topology.kernel_clock import compilations
+from topology.kernel_notice import compilations
 
 
 def _answered(status, events=(), ask_seconds=0.05, compile_seconds=5.0):

@@ -4,6 +4,8 @@ import sys
 
 import structlog
 
+from topology.kernel_notice import WORTH_A_WORD
+
 __all__ = ["configure_logs", "say_compiling"]
 
 
@@ -43,6 +45,9 @@ def _without_debug(_logger: object, level: str, event: structlog.typing.EventDic
     return event
 
 
-def say_compiling() -> None:
-    """Say why nothing seems to happen."""
-    structlog.get_logger().info("compiling kernels, once on this machine; the clock of the run stands still meanwhile")
+def say_compiling(count: int, _seconds: float) -> None:
+    """Say why nothing seems to happen, once."""
+    if count == WORTH_A_WORD:
+        structlog.get_logger().info(
+            "compiling kernels, once on this machine: up to a minute; the clock of the run stands still meanwhile"
+        )

@@ -18,7 +18,7 @@ from streams.files.included_columns import include_in_file
 from streams.files.input_paths import path_problem
 from topology.amendments import with_columns, with_injections, with_listener, with_rejects, with_results, with_source
 from topology.checkpoints.store import open_store
-from topology.cli.logs import configure_logs, say_compiling
+from topology.cli.logs import configure_logs
 from topology.cli.progress import progress_line
 from topology.cli.showcase import print_alerts
 from topology.cli.stopping import stop_on_interrupt
@@ -233,16 +233,16 @@ def run(
             lookup = _lookup(declared, results, include)
         if show:
             amended = with_listener(amended, "showcase", "sample", size=show)
-        _begin(amended)
         with (
             naming_file(topology),
             stop_on_interrupt() as should_stop,
             _watched(watch, watch_port, should_stop) as watcher,
         ):
             with progress_line(quiet) as progress:
+                _begin(amended)
                 outcome = run_topology(
                     amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, resume=resume,
-                    on_compile=say_compiling, watcher=watcher,
+                    watcher=watcher,
                 )  # fmt: skip
             interrupted = should_stop()
         if lookup is not None:
@@ -294,10 +294,10 @@ def verify(
             amended = _amend(declared, results, rejects, summary)
         if results is None and any(c.options.get("path") == "-" for c in amended.components if c.kind == "bolt"):
             raise DeclarationError("verify prints its findings on standard output; give --results a file")
-        _begin(amended)
         with naming_file(topology), stop_on_interrupt() as should_stop, progress_line(quiet) as progress:
+            _begin(amended)
             outcome, comparison = verified_run(
-                amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop, on_compile=say_compiling
+                amended, on_progress=progress, on_bytes=_write_bytes, should_stop=should_stop
             )
             interrupted = should_stop()
     console = Console(stderr=results == "-", highlight=False, soft_wrap=True)
