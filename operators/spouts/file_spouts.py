@@ -28,6 +28,7 @@ from streams.files.object_form import ObjectForm
 from streams.files.object_order import ObjectOrder, merged_orders
 from streams.files.open_queries import OpenQueries
 from streams.files.query_files import read_queries
+from streams.timestamps import TimeForm
 from streams.vocabulary import Encoder
 
 __all__ = ["ObjectFileSpout", "QueryFileSpout"]
@@ -60,6 +61,9 @@ class ObjectFileSpout(FileSpout):
         id: ``row`` numbers the records, where they have no identifiers.
         ts: ``row`` does the same for times, where they have none: record n is of millisecond n.
         time_unit: what numbers in the column of times count: ``ms``, ``s`` or ``us``.
+        time_format: how times are written, where it is neither in numbers nor as ISO 8601, in the letters of Python's strptime:
+            ``%m/%d/%Y %I:%M:%S %p``.
+        time_zone: of times that name none, such as ``America/Edmonton``.
         lateness_ms: how much older an object may be than the newest one before it; such objects are put in order.
         encoding: what text files are in, where it is not UTF-8: ``latin-1``, ``cp1252``, ``utf-16``.
         follow: go on reading as the (last) file grows, until the run is stopped.
@@ -84,6 +88,8 @@ class ObjectFileSpout(FileSpout):
     id: Literal["row"] | None = None
     ts: Literal["row"] | None = None
     time_unit: Literal["ms", "s", "us"] = "ms"
+    time_format: str | None = None
+    time_zone: str = "UTC"
     lateness_ms: int = 0
     encoding: str = "utf-8"
     follow: bool = False
@@ -93,7 +99,8 @@ class ObjectFileSpout(FileSpout):
         mark = None if self.piped is None else end_mark(paths_of(self.path)[-1])
         text = ByteForm(self.encoding, self.follow or mark is not None, mark)
         made = (self.id == "row", self.ts == "row")
-        self.form = ObjectForm(_names(self.columns), *made, self.time_unit, self.lateness_ms, text)
+        times = TimeForm(self.time_unit, self.time_format, self.time_zone)
+        self.form = ObjectForm(_names(self.columns), *made, times, self.lateness_ms, text)
 
     def check(self, settings: Any, component: Any) -> Iterator[tuple[str, str]]:
         """Yield (key, what is wrong) for files that are not there, or that several readers would follow."""

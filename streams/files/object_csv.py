@@ -79,7 +79,7 @@ def csv_objects(block: RecordBlock, header: CsvHeader, space: Rect, limits: Read
         _note_arrays(words, objections)
     return settle(
         row_field(rows) if header.form.row_ids else written_ids(texts["id"]),
-        row_times(rows) if header.form.row_times else time_field(_or_null(texts["ts"]), header.form.time_unit),
+        row_times(rows) if header.form.row_times else time_field(_or_null(texts["ts"]), header.form.times),
         Location(number_texts(texts[header.used.x]), number_texts(texts[header.used.y]), geographic),
         operation_field(_or_null(texts["op"]) if "op" in texts else None, rows),
         KeywordColumns.of(

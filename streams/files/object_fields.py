@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from streams.batches import OP_DELETE, OP_UPSERT
 from streams.columns import Ids
 from streams.files.json_text import json_strings
-from streams.timestamps import MAX_TS, read_time, read_times, ticks_to_ms
+from streams.timestamps import MAX_TS, PLAIN_TIMES, TimeForm, read_time, read_times, ticks_to_ms
 
 __all__ = [
     "OPERATIONS",
@@ -147,29 +147,29 @@ def id_values(values: Sequence[Any], is_text: Callable[[str], bool]) -> Field:
     return Field(ids, missing, ~np.array(good, np.bool_) & ~missing, values.__getitem__)
 
 
-def time_field(column: Any, unit: str = "ms") -> Field:
-    """Read event times from an Arrow column of integers of a unit, or of strings."""
+def time_field(column: Any, form: TimeForm = PLAIN_TIMES) -> Field:
+    """Read event times from an Arrow column of integers, or of strings."""
     missing = _flags(column.is_null())
-    if pa.types.is_string(column.type):
-        ts, readable = read_times(column, unit)
+    if pa.types.is_string(column.type) or form.pattern is not None:
+        ts, readable = read_times(column.cast(pa.string()), form)
     else:
-        ts = ticks_to_ms(np.asarray((column.fill_null(0) if column.null_count else column).to_numpy()), unit)
+        ts = ticks_to_ms(np.asarray((column.fill_null(0) if column.null_count else column).to_numpy()), form.unit)
         readable = (ts > -MAX_TS) & (ts < MAX_TS)
     return Field(np.asarray(ts, np.int64), missing, ~readable & ~missing, lambda row: column[row].as_py())
 
 
-def time_values(values: Sequence[Any], unit: str = "ms") -> Field:
+def time_values(values: Sequence[Any], form: TimeForm = PLAIN_TIMES) -> Field:
     """Read event times from JSON values; seconds may have a fraction."""
     kinds = set(map(type, values))
     if kinds == {type(None)}:
         return Field(np.zeros(len(values), np.int64), ~_none(len(values)), _none(len(values)), _nothing)
-    if kinds == {int} and min(values) in _INT64 and max(values) in _INT64:
-        ts = ticks_to_ms(np.array(values, np.int64), unit)
+    if kinds == {int} and min(values) in _INT64 and max(values) in _INT64 and form.pattern is None:
+        ts = ticks_to_ms(np.array(values, np.int64), form.unit)
         return Field(ts, _none(len(ts)), (ts <= -MAX_TS) | (ts >= MAX_TS), values.__getitem__)
-    numbers = (int, float) if unit == "s" else (int,)
+    numbers = (int, float) if form.unit == "s" else (int,)
     read = [
-        read_time(repr(value), unit) if type(value) in numbers
-        else read_time(value, unit) if isinstance(value, str) else None
+        read_time(repr(value), form) if type(value) in numbers
+        else read_time(value, form) if isinstance(value, str) else None
         for value in values
     ]  # fmt: skip
     missing = np.array([value is None for value in values], np.bool_)

@@ -10,6 +10,7 @@ from typing import Any
 
 from streams.errors import DeclarationError, InputError, brief, did_you_mean
 from streams.files.file_bytes import PLAIN_BYTES, ByteForm
+from streams.timestamps import PLAIN_TIMES, TimeForm
 
 __all__ = ["FIELDS", "PLAIN_FORM", "TIME_UNITS", "ObjectForm", "reached"]
 
@@ -41,7 +42,7 @@ class ObjectForm:
             JSON it may be a path, as in ``place.lon`` and ``coordinates.0``.
         row_ids: identifiers are the numbers of the records, from 0 on, and no column is looked for.
         row_times: so are times.
-        time_unit: what a number in the column of times counts.
+        times: how the column of times is written.
         lateness_ms: how much older an object may be than the newest one before it.
         text: what is said of the bytes of text files.
         stamped: a record without a time is none to reject: it gets `UNSTAMPED`, for the caller to replace.
@@ -50,7 +51,7 @@ class ObjectForm:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     row_ids: bool = False
     row_times: bool = False
-    time_unit: str = "ms"
+    times: TimeForm = PLAIN_TIMES
     lateness_ms: int = 0
     text: ByteForm = PLAIN_BYTES
     stamped: bool = False
@@ -66,8 +67,8 @@ class ObjectForm:
         named = [source for sources in self.columns.values() for source in sources]
         if twice := [source for source in named if named.count(source) > 1]:
             raise DeclarationError(f"columns names '{twice[0]}' more than once; a column has one meaning")
-        if self.time_unit not in TIME_UNITS:
-            raise DeclarationError(f"time_unit = '{self.time_unit}', expected {', '.join(TIME_UNITS)}")
+        if self.times.unit not in TIME_UNITS:
+            raise DeclarationError(f"time_unit = '{self.times.unit}', expected {', '.join(TIME_UNITS)}")
         if not 0 <= self.lateness_ms < MAX_LATENESS_MS:
             raise DeclarationError(
                 f"lateness_ms = {brief(self.lateness_ms)}, expected 0 to {MAX_LATENESS_MS:,} (milliseconds)"

@@ -133,7 +133,7 @@ def _fast(
     plain = ~(x.missing & y.missing)
     return settle(
         row_field(rows) if keys.form.row_ids else id_field(column["id"]),
-        row_times(rows) if keys.form.row_times else _times(time_field(column["ts"], keys.form.time_unit), keys.form),
+        row_times(rows) if keys.form.row_times else _times(time_field(column["ts"], keys.form.times), keys.form),
         Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(column["op"], len(plain)),
         KeywordColumns.of(len(plain), column["keyword_ids"], column["keywords"], column["text"]),
@@ -197,7 +197,7 @@ def record_objects(
     plain = ~(x.missing & y.missing)
     return settle(
         row_field(rows) if form.row_ids else id_values(column["id"], is_unicode),
-        row_times(rows) if form.row_times else _times(time_values(column["ts"], form.time_unit), form),
+        row_times(rows) if form.row_times else _times(time_values(column["ts"], form.times), form),
         Location(x, y, ~plain) if plain.all() else Location(pick(x, lon, plain), pick(y, lat, plain), ~plain),
         operation_field(operations, rows),
         KeywordColumns.of(rows, ids, words, texts),

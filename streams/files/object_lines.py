@@ -116,10 +116,12 @@ class ObjectLines:
             return row_times(self._rows)
         missing = self._missing(TS)
         if self._kinds[0, TS] == TEXTS:
-            found = time_field(_texts(self._off[TS, : self._rows + 1], self._out[TS], missing), self._form.time_unit)
+            found = time_field(_texts(self._off[TS, : self._rows + 1], self._out[TS], missing), self._form.times)
+        elif self._form.times.pattern is not None:
+            found = time_field(pa.array(self._integers[TS, : self._rows], mask=missing), self._form.times)
         else:
             ticks = self._integers[TS, : self._rows]
-            ts = ticks_to_ms(ticks, self._form.time_unit)
+            ts = ticks_to_ms(ticks, self._form.times.unit)
             found = Field(ts, missing, (ts <= -MAX_TS) | (ts >= MAX_TS), lambda row: ticks[row].item())
         return stamped_field(found) if self._form.stamped else found
 

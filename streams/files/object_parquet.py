@@ -21,7 +21,7 @@ from streams.files.objections import Objections
 from streams.files.parquet_footer import stored_columns
 from streams.files.parquet_sizes import check_row_groups, encoded_columns, in_pieces, row_bytes, without
 from streams.geometry import Rect
-from streams.timestamps import MAX_TS, ticks_to_ms
+from streams.timestamps import MAX_TS, PLAIN_TIMES, TimeForm, local_to_ms, ticks_to_ms
 
 __all__ = ["parquet_objects"]
 
@@ -133,7 +133,7 @@ def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits,
         kept[name] = without(kept[name], large) if large.any() else kept[name]
     field_of = used.field_of
     column = used.fields(
-        {name: _column(values, field_of[name], form.time_unit, objections) for name, values in kept.items()}
+        {name: _column(values, field_of[name], form.times, objections) for name, values in kept.items()}
     )
     return settle(
         row_field(rows) if form.row_ids else id_field(column["id"]),
@@ -146,10 +146,10 @@ def _settled(piece: _Piece, used: TableColumns, space: Rect, limits: ReadLimits,
 
 
 def _times(column: Any, form: ObjectForm) -> Field:
-    return time_field(column, form.time_unit if _is_text(column.type) else "ms")
+    return time_field(column, form.times if _is_text(column.type) else PLAIN_TIMES)
 
 
-def _column(column: Any, name: str, time_unit: str, objections: Objections) -> Any:
+def _column(column: Any, name: str, times: TimeForm, objections: Objections) -> Any:
     """Bring a column to the one Arrow type that the rest of the readers knows."""
     if _is.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -161,22 +161,24 @@ def _column(column: Any, name: str, time_unit: str, objections: Objections) -> A
     if name == "keywords":
         return _utf8(column.cast(pa.list_(pa.string())), name, objections)
     if name == "ts":
-        return _milliseconds(column, time_unit)
+        return _milliseconds(column, times)
     return column
 
 
-def _milliseconds(column: Any, time_unit: str) -> Any:
+def _milliseconds(column: Any, times: TimeForm) -> Any:
     if _is.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     if not _is.is_timestamp(column.type):
+        if times.pattern is not None:
+            return column.cast(pa.string())
         most = pa.scalar(MAX_TS, column.type) if _is.is_uint64(column.type) else None
         numbers = (column if most is None else pc.min_element_wise(column, most, skip_nulls=False)).cast(pa.int64())
-        return numbers if time_unit == "ms" else _from_ticks(numbers, time_unit)
-    return _from_ticks(column.cast(pa.int64()), column.type.unit)
+        return numbers if times.unit == "ms" else _from_ticks(numbers, times.unit)
+    return _from_ticks(column.cast(pa.int64()), column.type.unit, times.zone if column.type.tz is None else "UTC")
 
 
-def _from_ticks(ticks: Any, unit: str) -> Any:
-    ms = ticks_to_ms(np.asarray(ticks.fill_null(0).to_numpy()), unit)
+def _from_ticks(ticks: Any, unit: str, zone: str = "UTC") -> Any:
+    ms = local_to_ms(ticks_to_ms(np.asarray(ticks.fill_null(0).to_numpy()), unit), zone)
     return pa.array(ms, mask=ticks.is_null().to_numpy(zero_copy_only=False))
 
 

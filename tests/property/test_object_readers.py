@@ -24,6 +24,7 @@ from streams.files.object_lines import ObjectLines
 from streams.files.object_order import ObjectOrder
 from streams.files.record_kernels import copy_fields, cut_fields
 from streams.geometry import Rect
+from streams.timestamps import TimeForm
 from streams.tokens import tokenise
 from streams.vocabulary import Encoder, unseen_id
 
@@ -255,17 +256,20 @@ def _written(pairs, order, blank, ends):
 @given(
     st.lists(written, max_size=12),
     st.sampled_from(["\n", "\r\n", "\n\n"]),
-    st.sampled_from(["ms", "s", "us"]),
+    st.sampled_from([TimeForm(), TimeForm("s"), TimeForm("us"), TimeForm(pattern="%Y"), TimeForm(zone="Asia/Tokyo")]),
     st.booleans(),
 )
 @example(
-    ['{"id":"","ts":0,"x":0,"y":0}', '{"id":7,"ts":0,"x":0,"y":0}', '{"id":"7","ts":0,"x":0,"y":0}'], "\n", "ms", False
+    ['{"id":"","ts":0,"x":0,"y":0}', '{"id":7,"ts":0,"x":0,"y":0}', '{"id":"7","ts":0,"x":0,"y":0}'],
+    "\n",
+    TimeForm(),
+    False,
 )
-def test_json_lines_of_any_spelling_are_read_exactly(folder, found, end, unit, numbered):
+def test_json_lines_of_any_spelling_are_read_exactly(folder, found, end, times, numbered):
     """What the kernel takes for plain is what Python's json module says; all else is as if there were no kernel."""
     path = folder / "spelled.jsonl"
     path.write_bytes(end.join(found).encode())
-    form = ObjectForm(time_unit=unit, row_ids=numbered)
+    form = ObjectForm(times=times, row_ids=numbered)
     fast = rows(read(path, form=form))
     assert read_in_each_way(path, form=form) == [fast, fast, fast]
 

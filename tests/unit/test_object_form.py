@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from streams.errors import DeclarationError, InputError
 from streams.files.object_files import has_longitudes, keyword_kind, read_objects
 from streams.files.object_form import ObjectForm
 from streams.geometry import Rect
-from streams.timestamps import read_time, read_times
+from streams.timestamps import TimeForm, read_time, read_times
 from streams.tokens import tokenise
 from streams.vocabulary import Encoder
 
@@ -28,7 +29,7 @@ ROWS = [
     {"created_at": 1517363400, "LONGITUDE": 500.0, "Lat": 38.0, "title": "nowhere", "body": ""},
     {"created_at": 1517363401, "LONGITUDE": 7.25, "Lat": -3.5, "title": "Quiet", "body": None},
 ]
-FORM = ObjectForm({"text": ("title", "body")}, row_ids=True, time_unit="s")
+FORM = ObjectForm({"text": ("title", "body")}, row_ids=True, times=TimeForm("s"))
 
 
 def write(path, rows):
@@ -77,7 +78,7 @@ def test_files_may_spell_objects_in_their_own_way(ending, tmp_path):
 def test_times_have_a_unit(ending, unit, given, ms, tmp_path):
     """Numbers count what is declared, cut off towards the past; moments are what they are; too large is a reject."""
     row = {"id": "a", "ts": given, "x": 1.0, "y": 1.0, "text": "one"}
-    batch, _, reasons = read(write(tmp_path / f"o.{ending}", [row]), ObjectForm(time_unit=unit))
+    batch, _, reasons = read(write(tmp_path / f"o.{ending}", [row]), ObjectForm(times=TimeForm(unit)))
     assert batch.ts.tolist() == ([] if ms is None else [ms])
     assert bool(reasons) == (ms is None)
 
@@ -86,9 +87,46 @@ def test_units_are_the_same_for_one_time_and_for_a_column():
     """What a column of numbers gives at once, each text gives on its own; a moment among them takes no unit."""
     texts = ["1500999", "-1", "0", "2018-01-31T01:49:59.650Z"]
     for unit, expected in (("us", [1500, -1, 0]), ("s", [1500999000, -1000, 0]), ("ms", [1500999, -1, 0])):
-        assert [read_time(text, unit) for text in texts] == [*expected, 1517363399650]
-        assert read_times(pa.array(texts), unit)[0].tolist() == [*expected, 1517363399650]
-        assert read_times(pa.array(texts[:3]), unit)[0].tolist() == expected
+        form = TimeForm(unit)
+        assert [read_time(text, form) for text in texts] == [*expected, 1517363399650]
+        assert read_times(pa.array(texts), form)[0].tolist() == [*expected, 1517363399650]
+        assert read_times(pa.array(texts[:3]), form)[0].tolist() == expected
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("given", "form", "ms"),
+    [
+        ("12/06/2016 05:00:00 PM", TimeForm(pattern="%m/%d/%Y %I:%M:%S %p"), 1_481_043_600_000),
+        (
+            "12/06/2016 10:00:00 AM",
+            TimeForm(pattern="%m/%d/%Y %I:%M:%S %p", zone="America/Edmonton"),
+            1_481_043_600_000,
+        ),
+        ("06.12.2016", TimeForm(pattern="%m/%d/%Y"), None),
+        (20161206, TimeForm(pattern="%Y%m%d"), 1_480_982_400_000),
+        ("2016-12-06 10:00:00", TimeForm(zone="America/Edmonton"), 1_481_043_600_000),
+        ("2016-12-06T17:00:00Z", TimeForm(zone="America/Edmonton"), 1_481_043_600_000),
+        (1_481_043_600_000, TimeForm(zone="America/Edmonton"), 1_481_043_600_000),
+    ],
+)
+def test_times_have_a_pattern_and_a_zone(ending, given, form, ms, tmp_path):
+    """Texts are written as is declared, and mean the declared zone where they name none; numbers have no zone."""
+    row = {"id": "a", "ts": given, "x": 1.0, "y": 1.0, "text": "one"}
+    batch, _, reasons = read(write(tmp_path / f"o.{ending}", [row]), ObjectForm(times=form))
+    assert batch.ts.tolist() == ([] if ms is None else [ms])
+    assert bool(reasons) == (ms is None)
+
+
+def test_times_of_parquet_without_a_zone_are_of_the_declared_one(tmp_path):
+    """A timestamp that has a zone is what it is; a day begins at midnight there."""
+    moment = datetime(2016, 12, 6, 10)
+    rows = {"ts": [moment], "zoned": [moment.replace(tzinfo=UTC)], "day": [moment.date()]}
+    table = pa.table({**rows, "id": ["a"], "x": [1.0], "y": [1.0], "text": ["one"]})
+    pq.write_table(table, tmp_path / "o.parquet")
+    for column, ms in (("ts", 1_481_043_600_000), ("zoned", 1_481_018_400_000), ("day", 1_481_007_600_000)):
+        form = ObjectForm({"ts": (column,)}, times=TimeForm(zone="America/Edmonton"))
+        assert read(tmp_path / "o.parquet", form)[0].ts.tolist() == [ms]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
@@ -96,7 +134,7 @@ def test_seconds_may_have_a_fraction(ending, tmp_path):
     """1.0015 s is 1001 ms, whatever a float makes of it; as milliseconds it is a reject."""
     row = {"id": "a", "ts": 1.0015, "x": 1.0, "y": 1.0, "text": "one"}
     path = write(tmp_path / f"o.{ending}", [row])
-    assert read(path, ObjectForm(time_unit="s"))[0].ts.tolist() == [1001]
+    assert read(path, ObjectForm(times=TimeForm("s")))[0].ts.tolist() == [1001]
     assert len(read(path, ObjectForm())[2]) == 1
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.timestamps import MAX_TS, read_time, read_times, ticks_to_ms
+from streams.errors import DeclarationError
+from streams.timestamps import MAX_TS, TimeForm, read_time, read_times, ticks_to_ms
 
 
 @pytest.mark.parametrize(
@@ -40,11 +41,17 @@ columns = st.one_of(
 )
 
 
-@given(columns)
-def test_read_times_is_read_time_of_each(texts):
+forms = st.sampled_from(
+    [TimeForm(), TimeForm(), TimeForm("s"), TimeForm(zone="America/Edmonton"), TimeForm(zone="Asia/Kathmandu"),
+     TimeForm(pattern="%Y-%m-%d"), TimeForm(pattern="%Y-%m-%d", zone="Europe/Berlin")]
+)  # fmt: skip
+
+
+@given(columns, forms)
+def test_read_times_is_read_time_of_each(texts, form):
     """A column of any texts has the times that its texts have one by one."""
-    ts, readable = read_times(pa.array(texts, pa.string()))
-    expected = [None if text is None else read_time(text) for text in texts]
+    ts, readable = read_times(pa.array(texts, pa.string()), form)
+    expected = [None if text is None else read_time(text, form) for text in texts]
     assert readable.tolist() == [ms is not None for ms in expected]
     assert ts.tolist() == [ms or 0 for ms in expected]
 
@@ -53,6 +60,46 @@ def test_read_times_is_read_time_of_each(texts):
 def test_read_time_is_the_moment(moment):
     """A moment with a zone is its milliseconds since 1970, whatever the zone."""
     assert read_time(moment.isoformat()) == (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+@given(st.datetimes(datetime(1973, 1, 1), datetime(2100, 1, 1)), st.timezones())
+def test_time_without_a_zone_is_one_of_the_declared_zone(moment, zone):
+    """It is what the clocks there show, the first time that they show it."""
+    ms = (moment.replace(tzinfo=zone) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    assert read_time(moment.isoformat(), TimeForm(zone=zone.key)) == ms
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("2026-03-29 01:59", 1_774_745_940_000),
+        ("2026-03-29 02:30", 1_774_747_800_000),  # never shown: as if the clock had not been put forward
+        ("2026-03-29 03:00", 1_774_746_000_000),
+        ("2026-10-25 02:30", 1_792_888_200_000),  # shown twice: the first
+        ("2026-10-25 03:00", 1_792_893_600_000),
+        ("2026-10-25T02:30:00+01:00", 1_792_891_800_000),
+    ],
+)
+def test_clocks_are_put_forward_and_back(text, ms):
+    """What is shown twice is the first, what is never shown as if nobody had touched the clock; an offset settles it."""
+    form = TimeForm(zone="Europe/Berlin")
+    assert read_time(text, form) == ms
+    assert read_times(pa.array([text]), form)[0].tolist() == [ms]
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"zone": "Amerika/Edmonton"}, r"time_zone = 'Amerika/Edmonton' \(did you mean 'America/Edmonton'"),
+        ({"pattern": "MM/DD/YYYY"}, "time_format = 'MM/DD/YYYY', expected how times are written"),
+        ({"pattern": "%Q"}, "time_format = '%Q'"),
+        ({"pattern": "%Y", "unit": "s"}, "give one of both"),
+    ],
+)
+def test_forms_of_times_that_cannot_be_are_refused(form, message):
+    """A zone that is none, letters that say nothing, a unit of what is no number."""
+    with pytest.raises(DeclarationError, match=message):
+        TimeForm(**form)
 
 
 def test_ticks_become_milliseconds():
