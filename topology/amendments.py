@@ -1,6 +1,7 @@
 """What the command line changes in a topology: its sources, its sink, a file for rejects, a listener for results."""
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from topology.references import resolve
 from topology.wiring import output_streams
 
 __all__ = [
+    "columns_in",
     "result_sink",
     "source_of",
     "with_columns",
@@ -26,6 +28,8 @@ __all__ = [
 ]
 
 REJECTS = "rejects"
+
+_NEXT_FIELD = re.compile(r",(?=\s*\w+\s*=)")
 
 #: How files of JSON lines end, compressed or not.
 LINE_ENDINGS = tuple(f".{kind}{packed}" for kind in ("jsonl", "ndjson") for packed in ("", ".gz", ".zst"))
@@ -54,13 +58,19 @@ def with_source(topology: Topology, pace: str, path: Path) -> Topology:
 
 def with_columns(topology: Topology, text: str) -> Topology:
     """Say what columns of objects are called: ``lon=east,text=title+body``."""
-    columns: dict[str, str | list[str]] = {}
-    for part in text.split(","):
+    columns = {name: sources[0] if len(sources) == 1 else sources for name, sources in columns_in(text).items()}
+    return with_options(topology, source_of(topology, "leads").name, {"columns": columns})
+
+
+def columns_in(text: str) -> dict[str, list[str]]:
+    """Return for each field the columns that it is said to have; a comma that no field follows is one in a name."""
+    columns = {}
+    for part in _NEXT_FIELD.split(text):
         name, equals, sources = (piece.strip() for piece in part.partition("="))
         if not (name and equals and sources):
             raise DeclarationError(f"--columns {brief(text)}: expected FIELD=COLUMN, as in lon=east,text=title+body")
-        columns[name] = sources.split("+") if "+" in sources else sources
-    return with_options(topology, source_of(topology, "leads").name, {"columns": columns})
+        columns[name] = [source.strip() for source in sources.split("+")]
+    return columns
 
 
 def with_options(topology: Topology, name: str, options: Mapping[str, Any]) -> Topology:

@@ -32,15 +32,23 @@ def declared(given: Given, settings: Sequence[str] = (), *, check: bool = True) 
 
 def with_sources(topology: Topology, folder: Path, objects: Source | None, queries: Source | None) -> Topology:
     """Read these objects and query operations instead of the declared ones; records are written to files in a folder."""
-    for pace, source in (("leads", objects), ("follows", queries)):
-        if source is not None:
-            topology = with_source(topology, pace, _file(source, folder / f"{pace}.jsonl"))
+    if objects is not None:
+        topology = with_source(topology, "leads", _file(objects, folder / "objects.jsonl", _OF_OBJECTS))
+    if queries is not None:
+        records = _rows(queries) if hasattr(queries, "__arrow_c_stream__") else queries
+        topology = with_source(topology, "follows", _file(records, folder / "queries.jsonl", _OF_QUERIES))
     return topology
 
 
-def _file(source: Source, path: Path) -> Path:
+#: What dictionaries are expected to have.
+_OF_OBJECTS, _OF_QUERIES = "an object (id, ts, lon, lat, text)", "a query (id, type, region or at, keywords)"
+
+
+def _file(source: Source, path: Path, of: str) -> Path:
     if isinstance(source, str | Path):
         return Path(source)
+    if isinstance(source, Mapping):
+        raise InputError(f"{path.stem}: found one dictionary, {brief(source)}; give a list of them")
     if hasattr(
         source, "__arrow_c_stream__"
     ):  # pandas, Polars, Arrow: a table, whose times and numbers keep their types
@@ -51,11 +59,27 @@ def _file(source: Source, path: Path) -> Path:
         for place, record in enumerate(source):
             if not isinstance(record, Mapping):
                 raise InputError(
-                    f"record {place} is {brief(record)}, a {type(record).__name__}; expected dictionaries with the fields of "
-                    "a record (id, ts, lon, lat, text), a table, or the path of a file"
+                    f"{path.stem}: record {place} is {brief(record)}, a {type(record).__name__}; expected dictionaries with "
+                    f"the fields of {of}, a table, or the path of a file"
                 )
             file.write(_line(place, record))
     return path
+
+
+def _rows(table: Any) -> Iterable[Record]:
+    """Return the rows of a table of queries, each without what it has not: columns are of all kinds of query."""
+    rows = table.to_dict("records") if hasattr(table, "iterrows") else pa.table(table).to_pylist()
+    return [_there(row) for row in rows]
+
+
+def _there(row: Any) -> Any:
+    if not isinstance(row, Mapping):
+        return row
+    return {name: _there(value) for name, value in row.items() if not _is_missing(value)}
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)  # pandas has NaN where there is nothing
 
 
 def _line(place: int, record: Record) -> str:

@@ -12,7 +12,7 @@ from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.input_files import read_input
 from topology.metric import odd_distances
-from topology.proposed_settings import USUAL_TIMES, proposed, usable
+from topology.proposed_settings import USUAL_TIMES, missing_columns, proposed, usable
 from topology.validation import make_operator
 
 __all__ = ["nothing_matched", "odd_input", "warnings_of"]
@@ -21,22 +21,26 @@ __all__ = ["nothing_matched", "odd_input", "warnings_of"]
 FEW_OBJECTS = 0.9
 
 
-def odd_input(topology: Topology) -> list[str]:
+def odd_input(topology: Topology, *, in_python: bool = False) -> list[str]:
     """Return what may be wrong with records, times and distances, each in a sentence with what to do.
+
+    Remedies are options of the command line, or arguments of `waterspout.run`.
 
     Raises:
         InputError: the objects cannot be read at all; where their first records show what to declare, it says so.
     """
     try:
-        told = odd_records(topology)
-        found = [told] if told is not None else [odd_times(topology)]  # it has the unit of times too
-        return [odd for odd in (*found, odd_distances(topology)) if odd is not None]
+        told = odd_records(topology, in_python=in_python)
+        found = (
+            [told] if told is not None else [odd_times(topology, in_python=in_python)]
+        )  # it has the unit of times too
+        return [odd for odd in (*found, _odd_columns(topology), odd_distances(topology)) if odd is not None]
     except InputError as error:
-        remedy = _proposed(topology)
-        raise InputError(f"{error}; try {remedy}" if remedy else str(error)) from None
+        remedy = _proposed(topology, in_python=in_python)
+        raise InputError(f"{error}\n  try {remedy}" if remedy else str(error)) from None
 
 
-def odd_records(topology: Topology) -> str | None:
+def odd_records(topology: Topology, *, in_python: bool = False) -> str | None:
     """Say what to declare, where many of the first records cannot be used as they are; None otherwise."""
     try:
         objects = make_operator(source_of(topology, "leads"), topology)
@@ -44,19 +48,28 @@ def odd_records(topology: Topology) -> str | None:
         return None
     limits = topology.settings.limits.reading()
     used, records = usable([str(path) for path in objects.files()], topology.settings.space, limits, objects.form)
-    if used >= FEW_OBJECTS * records or (remedy := _proposed(topology)) is None:
+    if used >= FEW_OBJECTS * records or (remedy := _proposed(topology, in_python=in_python)) is None:
         return None
     return f"{used:,} of the first {records:,} records of objects can be used; try {remedy}"
 
 
-def _proposed(topology: Topology) -> str | None:
+def _odd_columns(topology: Topology) -> str | None:
+    try:
+        objects = make_operator(source_of(topology, "leads"), topology)
+    except DeclarationError:
+        return None
+    return missing_columns(objects.files(), objects.form)
+
+
+def _proposed(topology: Topology, *, in_python: bool = False) -> str | None:
     try:
         source = source_of(topology, "leads")
         objects = make_operator(source, topology)
         files = objects.files()
     except (DeclarationError, InputError):
         return None
-    return proposed(source.name, files, topology.settings.space, topology.settings.limits.reading(), objects.form)
+    limits = topology.settings.limits.reading()
+    return proposed(source.name, files, topology.settings.space, limits, objects.form, in_python=in_python)
 
 
 def nothing_matched(topology: Topology, summary: Mapping[str, Any]) -> str | None:
@@ -77,7 +90,7 @@ def nothing_matched(topology: Topology, summary: Mapping[str, Any]) -> str | Non
     )
 
 
-def odd_times(topology: Topology) -> str | None:
+def odd_times(topology: Topology, *, in_python: bool = False) -> str | None:
     """Say what may be wrong with the times of objects, where the first one is not of 1990 to 2100; None otherwise.
 
     Of objects that come from elsewhere than from files, nothing is known before they come.
@@ -102,13 +115,14 @@ def odd_times(topology: Topology) -> str | None:
     ts = next((int(chunk.batch.ts[0]) for chunk in here if len(chunk.batch)), None)
     if ts is None or objects.form.row_times or USUAL_TIMES.start <= ts < USUAL_TIMES.stop:
         return None
-    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.time_unit]
+    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.times.unit]
     units = [unit for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000)) if ms in USUAL_TIMES]
     if not units and "time_unit" in source.options:
         return None  # whoever says what numbers count, and has none that count from 1970, counts from elsewhere
-    remedy = (
-        f"--set spout.{source.name}.time_unit={units[0]}" if units else "the column of times, or its unit (time_unit)"
-    )
+    remedy = "another column of times, or its unit (time_unit)"
+    if units:
+        setting = f"spout.{source.name}.time_unit={units[0]}"
+        remedy = f"settings={[setting]}" if in_python else f"--set {setting}"
     said = f"the first object is of {_moment(ts)}; if that is not right, try {remedy}"
     return said if ts >= 0 else f'{said}; a query gets objects from its ts on, so with "ts": 0 none of before 1970'
 
@@ -120,7 +134,7 @@ def _moment(ts: int) -> str:
         return "a year beyond 9999" if ts > 0 else "a year before 1"
 
 
-def warnings_of(summary: Mapping[str, Any], where: str) -> list[str]:
+def warnings_of(topology: Topology, summary: Mapping[str, Any], where: str, *, in_python: bool = False) -> list[str]:
     """Return what a person should know of a run whose input was hardly used; `where` says where all reasons are."""
     remedy = where
     if summary["reject_reasons"]:
@@ -131,4 +145,14 @@ def warnings_of(summary: Mapping[str, Any], where: str) -> list[str]:
     records = summary["objects"] + summary["rejected_objects"]
     if summary["objects"] < FEW_OBJECTS * records:
         found.append(f"only {summary['objects']:,} of {records:,} objects could be used; {remedy}")
+        found += _odd_records_again(topology, in_python)
     return found
+
+
+def _odd_records_again(topology: Topology, in_python: bool) -> list[str]:
+    """Return what `odd_input` has said before the run, which may be far above by now."""
+    try:
+        told = odd_records(topology, in_python=in_python)
+    except (DeclarationError, InputError):
+        return []  # a pipe, which is not there any more
+    return [] if told is None else [told]

@@ -10,20 +10,24 @@ import itertools
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any
 
-from streams.errors import InputError
+import pyarrow.parquet as pq
+
+from streams.errors import DeclarationError, InputError, did_you_mean
 from streams.files.file_blocks import ReadLimits, file_kind
 from streams.files.file_bytes import ByteForm, read_bytes
 from streams.files.object_files import read_objects
-from streams.files.object_form import ObjectForm
+from streams.files.object_form import ObjectForm, reached
 from streams.geometry import Rect
-from streams.timestamps import read_time
+from streams.timestamps import PLAIN_TIMES, TimeForm, read_time
 from streams.vocabulary import Encoder
+from topology.amendments import columns_in
 
-__all__ = ["USUAL_TIMES", "proposed", "usable"]
+__all__ = ["USUAL_TIMES", "missing_columns", "proposed", "usable"]
 
 #: By so many records it is told what a file is like.
 FIRST_RECORDS = 1_000
@@ -36,17 +40,41 @@ USUAL_TIMES = range(631_152_000_000, 4_102_444_800_000)
 #: Words in the name of a column that make it likely for a field.
 _LIKELY = {
     "id": ("id", "no", "nr", "number", "key", "uuid", "guid"),
-    "ts": ("ts", "time", "timestamp", "date", "datetime", "when", "epoch", "created", "occurred", "at", "zeit", "datum"),
-    "lon": ("lon", "lng", "long", "longitude", "east", "laenge"),
-    "lat": ("lat", "latitude", "north", "breite"),
+    "ts": (
+        "ts", "time", "timestamp", "date", "datetime", "when", "epoch", "created", "occurred", "reported", "start", "at",
+        "zeit", "datum", "horodatage", "heure", "fecha", "hora",
+    ),
+    "lon": ("lon", "lng", "long", "longitude", "longitud", "east", "laenge", "länge"),
+    "lat": ("lat", "latitude", "latitud", "north", "breite"),
     "text": (
         "text", "title", "headline", "subject", "body", "description", "desc", "message", "msg", "content", "narrative",
-        "comment", "comments", "remarks", "summary", "caption",
+        "comment", "comments", "remarks", "summary", "caption", "details", "note", "notes", "titel", "beschreibung", "titre",
+        "texte", "détails", "título", "texto", "descripción",
     ),
     "name": ("name", "label"),
 }  # fmt: skip
+_UNITS = ("ms", "s", "us")
 _DEGREES = {"lon": 180.0, "lat": 90.0}
 _WORDS = re.compile(r"[A-Z]?[a-zà-ÿ]+|[A-Z]+(?![a-z])|[0-9]+")
+
+#: Ways to write a time that are neither numbers nor ISO 8601. Where several fit, the one that puts times in order is meant.
+_DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
+_CLOCKS = ("%I:%M:%S %p", "%H:%M:%S", "%H:%M", "%I:%M %p", "")
+_PATTERNS = (
+    *(f"{day} {clock}".strip() for day in _DAYS for clock in _CLOCKS),
+    "%a %b %d %H:%M:%S %z %Y",
+    "%d/%b/%Y:%H:%M:%S %z",
+    "%a, %d %b %Y %H:%M:%S %z",
+)
+
+#: A column whose texts have so many words on average is prose, whatever it is called.
+_PROSE_WORDS = 4
+
+#: How late objects may be is proposed in these steps, for the rest of a file may be somewhat worse than its head.
+_STEPS_MS = (60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000)
+
+#: What is proposed where the newest come first: whatever there is in a file is put in order then.
+_DECADES_MS = 10 * _STEPS_MS[-1]
 
 Records = list[dict[str, Any]]
 
@@ -68,20 +96,46 @@ def usable(paths: Sequence[str], space: Rect, limits: ReadLimits, form: ObjectFo
     return (0, 0) if first is None else (first.records - first.refused, first.records)
 
 
-def proposed(spout: str, paths: Sequence[Any], space: Rect, limits: ReadLimits, form: ObjectForm) -> str | None:
-    """Return options with which more of the first records can be used, as on the command line; None where there are none."""
+def proposed(
+    spout: str, paths: Sequence[Any], space: Rect, limits: ReadLimits, form: ObjectForm, *, in_python: bool = False
+) -> str | None:
+    """Return options with which more of the first records can be used; None where there are none.
+
+    They are written as on the command line, or as arguments of `waterspout.run`.
+    """
     first = [str(path) for path in paths[:1]]
     if not first or form.text.follow:
         return None
+    words = _python_words if in_python else _shell_words
+    best, before = None, _used(first, space, limits, form)
     try:
-        found = _proposal(spout, first[0], form)
-        if found is None:
+        for found in _proposals(spout, first[0], form, words):
+            after = _used(first, space, limits, found.form)
+            if after > before:
+                best, before = found, after
+        if best is None:
             return None
-        before = _used(first, space, limits, form)
-        after, records = usable(first, space, limits, found.form)
+        after, records = usable(first, space, limits, best.form)
     except InputError:
         return None
-    return f"{found.words} (so {after:,} of the first {records:,} records can be used)" if after > before else None
+    return f"{best.words} (so {after:,} of the first {records:,} records can be used)"
+
+
+def missing_columns(paths: Sequence[Any], form: ObjectForm) -> str | None:
+    """Say which declared column none of the first records has, where they are JSON; other files say so themselves."""
+    path = next((str(path) for path in paths if file_kind(str(path)).format == "jsonl"), None)
+    if path is None or not form.columns or form.text.follow:
+        return None
+    records = _json_records(_head(path), form.text.encoding)
+    there = list(dict.fromkeys(name for record in records for name in dict(_leaves(record, "", 0))))
+    for field, sources in form.columns.items():
+        for source in sources:
+            if records and all(reached(record, source) is None for record in records):
+                return (
+                    f"none of the first {len(records):,} records of {path} has '{source}', which is declared to be {field}"
+                    f"{did_you_mean(source, there)}"
+                )
+    return None
 
 
 def _used(paths: list[str], space: Rect, limits: ReadLimits, form: ObjectForm) -> int:
@@ -91,40 +145,81 @@ def _used(paths: list[str], space: Rect, limits: ReadLimits, form: ObjectForm) -
         return -1
 
 
-def _proposal(spout: str, path: str, form: ObjectForm) -> _Proposal | None:
+def _proposals(
+    spout: str,
+    path: str,
+    form: ObjectForm,
+    words: Callable[[str, Mapping[str, tuple[str, ...]], ObjectForm, ObjectForm], str],
+) -> Iterator[_Proposal]:
+    """Yield what may be declared: what the names say, and the same with longitude and latitude exchanged."""
     kind = file_kind(path)
     if kind.format == "parquet":
-        return None  # its types say what can be known, and its names are in the message
-    head = next(read_bytes(path, kind.compression), b"")[:_HEAD_BYTES]
-    encoding = _encoding(head, form.text)
-    records = _csv(head, encoding) if kind.format == "csv" else _json(head, encoding)
+        encoding, records = form.text.encoding, _table_records(path)
+    else:
+        head = _head(path)
+        encoding = _encoding(head, form.text)
+        records = (
+            _csv(head, encoding)
+            if kind.format == "csv"
+            else [dict(_leaves(record, "", 0)) for record in _json_records(head, encoding)]
+        )
     if not records:
-        return None
+        return
     columns, made = _columns(path, records, form)
     text = ByteForm(encoding)
     shaped = replace(form, columns={**form.columns, **columns}, row_ids="id" in made, row_times="ts" in made, text=text)
-    unit, lateness_ms = _times(path, records, shaped)
-    wanted = replace(shaped, time_unit=unit, lateness_ms=max(lateness_ms, form.lateness_ms))
-    words = _words(spout, columns, wanted, form)
-    return _Proposal(wanted, words) if words else None
+    times, lateness_ms = _times(path, records, shaped)
+    wanted = replace(shaped, times=times, lateness_ms=max(lateness_ms, form.lateness_ms))
+    known = wanted.sources(path, list(records[0]))
+    exchanged = {"lon": known["lat"], "lat": known["lon"]} if {"lon", "lat"} <= known.keys() else {}
+    for more in ({}, exchanged) if exchanged else ({},):
+        whole = {**columns, **more}
+        changed = replace(wanted, columns={**wanted.columns, **more})
+        if said := words(spout, whole, changed, form):
+            yield _Proposal(changed, said)
 
 
-def _words(spout: str, columns: Mapping[str, tuple[str, ...]], wanted: ObjectForm, form: ObjectForm) -> str:
-    """Return what is new in a form as options; nothing where a name cannot be written in one."""
-    if any(letter in source for sources in columns.values() for source in sources for letter in ",+="):
-        return ""
-    whole = {**form.columns, **columns} if columns else {}
-    said = ",".join(f"{name}={'+'.join(sources)}" for name, sources in whole.items())
-    options = [f"--columns {shlex.quote(said)}"] if said else []
+def _head(path: str) -> bytes:
+    return next(read_bytes(path, file_kind(path).compression), b"")[:_HEAD_BYTES]
+
+
+def _options(wanted: ObjectForm, form: ObjectForm) -> Iterator[tuple[str, Any]]:
+    """Yield the options in which a form differs from another."""
     for name, now, before in (
         ("id", "row" if wanted.row_ids else None, "row" if form.row_ids else None),
         ("ts", "row" if wanted.row_times else None, "row" if form.row_times else None),
-        ("time_unit", wanted.time_unit, form.time_unit),
+        ("time_unit", wanted.times.unit, form.times.unit),
+        ("time_format", wanted.times.pattern, form.times.pattern),
         ("encoding", wanted.text.encoding, form.text.encoding),
         ("lateness_ms", wanted.lateness_ms, form.lateness_ms),
     ):
-        options += [f"--set spout.{spout}.{name}={now}"] if now != before else []
+        if now != before:
+            yield name, now
+
+
+def _shell_words(spout: str, columns: Mapping[str, tuple[str, ...]], wanted: ObjectForm, form: ObjectForm) -> str:
+    """Return what is new in a form as options of the command line; nothing where a name cannot be written in one."""
+    whole = {**form.columns, **columns} if columns else {}
+    said = ",".join(f"{name}={'+'.join(sources)}" for name, sources in whole.items())
+    if said:
+        try:
+            read = columns_in(said)
+        except DeclarationError:
+            return ""
+        if {name: tuple(sources) for name, sources in read.items()} != {n: tuple(s) for n, s in whole.items()}:
+            return ""
+    options = [f"--columns {shlex.quote(said)}"] if said else []
+    for name, value in _options(wanted, form):
+        options.append(f"--set {shlex.quote(f'spout.{spout}.{name}={value}')}")
     return " ".join(options)
+
+
+def _python_words(spout: str, columns: Mapping[str, tuple[str, ...]], wanted: ObjectForm, form: ObjectForm) -> str:
+    """Return what is new in a form as arguments of `waterspout.run`."""
+    whole = {**form.columns, **columns} if columns else {}
+    said = {name: sources[0] if len(sources) == 1 else list(sources) for name, sources in whole.items()}
+    settings = [f"spout.{spout}.{name}={value}" for name, value in _options(wanted, form)]
+    return ", ".join([*([f"columns={said}"] if said else []), *([f"settings={settings}"] if settings else [])])
 
 
 def _encoding(head: bytes, text: ByteForm) -> str:
@@ -152,7 +247,7 @@ def _csv(head: bytes, encoding: str) -> Records:
     return [dict(zip(names, row, strict=True)) for row in whole if len(row) == len(names)]
 
 
-def _json(head: bytes, encoding: str) -> Records:
+def _json_records(head: bytes, encoding: str) -> Records:
     records = []
     for line in head.decode(encoding, "replace").removeprefix("\ufeff").splitlines()[:FIRST_RECORDS]:
         try:
@@ -160,8 +255,16 @@ def _json(head: bytes, encoding: str) -> Records:
         except (ValueError, RecursionError):
             continue  # the head ends in the middle of a line
         if isinstance(record, dict):
-            records.append(dict(_leaves(record, "", 0)))
+            records.append(record)
     return records
+
+
+def _table_records(path: str) -> Records:
+    """Return the first rows of a Parquet file; times as texts."""
+    with pq.ParquetFile(path) as file:
+        first = next(file.iter_batches(FIRST_RECORDS), None)
+    rows = [] if first is None else first.to_pylist()
+    return [{k: v.isoformat() if isinstance(v, date | datetime) else v for k, v in row.items()} for row in rows]
 
 
 def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -191,16 +294,38 @@ def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, t
         if field in known or (placed and field in _DEGREES):
             continue
         fitting = [name for name in free if _named(name, field) and fits(values[name])]
+        if field == "ts" and not fitting:
+            fitting = [name for name in free if not _named(name, "id") and _is_of_our_days(values[name])]
+        if (
+            field == "id"
+            and not fitting
+            and free[:1] == names[:1]
+            and _is_short(values[free[0]])
+            and fits(values[free[0]])
+        ):
+            fitting = free[:1]  # what stands first and is never the same
         if fitting:
             chosen[field] = (fitting[0],)
             there.add(field)
             free.remove(fitting[0])
     if not known.keys() & {"text", "keywords", "keyword_ids"}:
-        words = [name for name in free if _is_text(values[name])]
-        texts = [name for name in words if _named(name, "text")] or [name for name in words if _named(name, "name")]
-        chosen |= {"text": tuple(texts)} if texts else {}
+        chosen |= _words_of(free, values)
     declared = {name for name, made in (("id", form.row_ids), ("ts", form.row_times)) if made}
     return chosen, declared | {name for name in ("id", "ts") if not there & {name}}
+
+
+def _words_of(free: Sequence[str], values: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, ...]]:
+    """Return likely columns of texts, or else the one that has lists of keywords, or else all that have texts."""
+    written = [name for name in free if _is_text(values[name])]
+    prose = [name for name in written if _is_prose(values[name])]
+    named = [name for name in written if _named(name, "text")]
+    texts = named if set(named) & set(prose) else [name for name in written if name in (*named, *prose)]
+    if texts := texts or [name for name in written if _named(name, "name")]:
+        return {"text": tuple(texts)}
+    if lists := [name for name in free if _is_list(values[name])]:
+        return {"keywords": (lists[0],)}
+    texts = [name for name in written if not (_is_id(values[name]) and _is_short(values[name]))]
+    return {"text": tuple(texts)} if texts else {}
 
 
 def _named(name: str, field: str) -> bool:
@@ -210,13 +335,40 @@ def _named(name: str, field: str) -> bool:
 
 
 def _is_time(values: Sequence[Any]) -> bool:
-    return all(_moment(value, "s") is not None for value in values)
+    given = [value for value in values if value not in (None, "")]
+    seconds = TimeForm("s")
+    return bool(given) and (
+        all(_moment(value, seconds) is not None for value in given) or next(_patterns_of(given), None) is not None
+    )
 
 
-def _moment(value: Any, unit: str) -> int | None:
+def _is_of_our_days(values: Sequence[Any]) -> bool:
+    """Return whether values can be nothing but times, whatever their column is called."""
+    given = [value for value in values if value not in (None, "")]
+    units = (TimeForm(unit) for unit in _UNITS)
+    return bool(given) and (
+        any(all(_is_usual(_moment(value, unit)) for value in given) for unit in units)
+        or next(_patterns_of(given), None) is not None
+    )
+
+
+def _patterns_of(values: Iterable[Any]) -> Iterator[TimeForm]:
+    """Yield the patterns that all of some texts follow."""
+    texts = [value for value in values if value not in (None, "")]
+    if texts and all(isinstance(text, str) for text in texts):
+        for form in (TimeForm(pattern=pattern) for pattern in _PATTERNS):
+            if all(read_time(text, form) is not None for text in texts):
+                yield form
+
+
+def _is_usual(ms: int | None) -> bool:
+    return ms is not None and ms in USUAL_TIMES  # None would be looked for one by one
+
+
+def _moment(value: Any, form: TimeForm) -> int | None:
     if type(value) in (int, float):
-        return read_time(repr(value), unit)
-    return read_time(value, unit) if isinstance(value, str) else None
+        return read_time(repr(value), form)
+    return read_time(value, form) if isinstance(value, str) else None
 
 
 def _is_degrees(field: str) -> Any:
@@ -234,25 +386,58 @@ def _is_id(values: Sequence[Any]) -> bool:
     return plain and len(set(values)) == len(values)
 
 
+def _is_short(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int) or (isinstance(value, str) and len(value.split()) == 1) for value in values)
+
+
 def _is_text(values: Sequence[Any]) -> bool:
     texts = [value for value in values if isinstance(value, str)]
     return bool(texts) and any(re.search(r"[^\W\d_]{2}", text) for text in texts)
 
 
-def _times(path: str, records: Records, form: ObjectForm) -> tuple[str, int]:
-    """Return the unit in which the times are of our days, and how late the latest of them is, in whole minutes."""
+def _is_prose(values: Sequence[Any]) -> bool:
+    texts = [value for value in values if isinstance(value, str)]
+    return sum(len(text.split()) for text in texts) >= _PROSE_WORDS * len(texts)
+
+
+def _is_list(values: Sequence[Any]) -> bool:
+    lists = [value for value in values if isinstance(value, list) and value]
+    return bool(lists) and all(isinstance(word, str) for words in lists for word in words)
+
+
+def _times(path: str, records: Records, form: ObjectForm) -> tuple[TimeForm, int]:
+    """Return how the times are written so that they are of our days, and how late the latest of them is, in whole steps."""
     column = form.sources(path, list(records[0])).get("ts")
     given = [record.get(column[0]) for record in records] if column else []
-    numbers = any(type(one) in (int, float) or (isinstance(one, str) and re.fullmatch(r"[\d.]+", one)) for one in given)
-
-    def read(unit: str) -> list[int]:
-        return [ts for ts in (_moment(value, unit) for value in given) if ts is not None]
-
-    unit, times = form.time_unit, read(form.time_unit)
-    if numbers and not (times and times[0] in USUAL_TIMES):
-        fitting = [one for one in ("ms", "s", "us") if (first := read(one)) and first[0] in USUAL_TIMES]
-        unit = fitting[0] if fitting else unit
-        times = read(unit)
+    found = form.times
+    if not _begins_in_our_days(given, found):
+        likely = [replace(PLAIN_TIMES, unit=unit, zone=found.zone) for unit in _UNITS]
+        fitting = [one for one in likely if _begins_in_our_days(given, one)]
+        fitting += [] if fitting else [replace(one, zone=found.zone) for one in _patterns_of(given)]
+        found = min(fitting, key=lambda one: _disorder(_read(given, one)), default=found)
+    times = _read(given, found)
+    if _back(times) > len(times) // 2 and times[-1] < times[0]:
+        return found, _DECADES_MS
     newest = itertools.accumulate(times, max)
     late = max((most - ts for most, ts in zip(newest, times, strict=True)), default=0)
-    return unit, -(-late // 60_000) * 60_000
+    step = next((step for step in _STEPS_MS if step >= late), _DECADES_MS)
+    return found, step if late else 0
+
+
+def _begins_in_our_days(given: Iterable[Any], form: TimeForm) -> bool:
+    times = (_moment(value, form) for value in given)
+    return _is_usual(next((ts for ts in times if ts is not None), None))
+
+
+def _read(values: Iterable[Any], form: TimeForm) -> list[int]:
+    return [ts for ts in (_moment(value, form) for value in values) if ts is not None]
+
+
+def _disorder(times: Sequence[int]) -> int:
+    """Return how often times go against their direction, be the oldest first or the newest."""
+    return min(_back(times), _back(times[::-1]))
+
+
+def _back(times: Sequence[int]) -> int:
+    """Return how often the next of some times is an earlier one."""
+    return sum(after < before for before, after in itertools.pairwise(times))

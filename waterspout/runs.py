@@ -1,21 +1,24 @@
 """Run a topology from a program: records in, results out, as plain values."""
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from streams.errors import DeclarationError, RunError
+from streams.errors import DeclarationError, InputError, RunError
 from streams.event_log import EventLog
 from streams.files.included_columns import objects_in, with_columns
 from topology.amendments import source_of, with_options, with_results
 from topology.disturbances import Disturbance, with_disturbances
 from topology.given import Given, Source, declared, with_sources
 from topology.included import lookup_in
+from topology.kernel_notice import WORTH_A_WORD, kernel_notice
 from topology.odd_input import nothing_matched, odd_input, warnings_of
 from topology.run import Progress
 from topology.run import run as run_topology
@@ -106,6 +109,22 @@ def _item(item: Any, terms: bool) -> Line:
     return {"object": item[0], "value": item[1]} if isinstance(item, list) else {"object": item}
 
 
+def _say_compiling(count: int, _seconds: float) -> None:
+    if count == WORTH_A_WORD:
+        log.warning("compiling kernels, once on this machine: up to a minute")
+
+
+@contextmanager
+def _naming(folder: str) -> Iterator[None]:
+    """Say "objects.parquet" of records that a program gave, not where they were put."""
+    try:
+        yield
+    except InputError as error:
+        if folder not in str(error):
+            raise
+        raise InputError(str(error).replace(f"{folder}{os.sep}", "")) from None
+
+
 class _Lines:
     """Takes the bytes that a sink writes, and passes on the lines in them."""
 
@@ -164,7 +183,7 @@ def run(
             )
         lines.append(line)
 
-    with tempfile.TemporaryDirectory(prefix="waterspout-") as folder:
+    with tempfile.TemporaryDirectory(prefix="waterspout-") as folder, _naming(folder):
         wanted = with_disturbances(with_sources(wanted, Path(folder), objects, queries), inject)
         if columns is not None:
             wanted = with_options(wanted, source_of(wanted, "leads").name, {"columns": dict(columns)})
@@ -175,20 +194,21 @@ def run(
                 "include looks columns up when the run has ended; take Run.lines instead of on_result"
             )
         lookup = lookup_in(wanted, list(include)) if include else None
-        for odd in odd_input(wanted):
-            log.warning(odd)
-        outcome = run_topology(
-            wanted,
-            runtime=runtime,
-            address=address,
-            on_progress=on_progress,
-            on_bytes=_Lines(on_result or keep),
-            resume=resume,
-        )
+        with kernel_notice(_say_compiling):
+            for odd in odd_input(wanted, in_python=True):
+                log.warning(odd)
+            outcome = run_topology(
+                wanted,
+                runtime=runtime,
+                address=address,
+                on_progress=on_progress,
+                on_bytes=_Lines(on_result or keep),
+                resume=resume,
+            )
         if lookup is not None:
             found = lookup({str(one) for line in lines for one in objects_in(line)})
             lines = [with_columns(line, found) for line in lines]
-        for text in warnings_of(outcome.summary, "summary['reject_reasons'] has the reasons"):
+        for text in warnings_of(wanted, outcome.summary, "summary['reject_reasons'] has the reasons", in_python=True):
             log.warning(text)
         if (told := nothing_matched(wanted, outcome.summary)) is not None:
             log.warning(told)

@@ -121,7 +121,8 @@ def test_records_may_have_what_programs_have():
 @pytest.mark.parametrize(
     ("objects", "message"),
     [
-        (["o1"], "record 0 is 'o1', a str; expected dictionaries"),
+        (["o1"], "objects: record 0 is 'o1', a str; expected dictionaries with the fields of an object"),
+        ({"id": "o1"}, "objects: found one dictionary, .*; give a list of them"),
         ([OBJECTS[0], {"id": object()}], r"record 1 is \{'id': .*a object is not plain data; expected numbers"),
     ],
 )
@@ -143,6 +144,26 @@ def test_programs_are_told_when_nothing_was_used_or_matched(capsys):
     assert (
         "the first object is of 1970-01-01 and the first query of 2026-01-01: a standing query gets objects from" in err
     )
+
+
+def test_tables_of_programs_are_spoken_of_as_programs_have_them():
+    """An error about a data frame names no temporary file, and says which arguments help."""
+    table = pa.Table.from_pylist([{("zeit" if k == "ts" else k): v for k, v in one.items()} for one in OBJECTS])
+    with pytest.raises(InputError) as caught:
+        waterspout.run(alerts(), objects=table, queries=QUERIES)
+    text = str(caught.value)
+    assert text.startswith("objects.parquet has no column ts; it has id, zeit, x, y, text")
+    assert text.endswith("\n  try columns={'ts': 'zeit'} (so 10 of the first 10 records can be used)")
+    run = waterspout.run(alerts(), objects=table, queries=QUERIES, columns={"ts": "zeit"})
+    assert run.summary["results"] == 3
+
+
+def test_queries_may_be_a_table():
+    """Columns are of all kinds of query; what a row has not, it does not say."""
+    asked = [*QUERIES, {"id": "all", "ts": 0, "type": "range", "region": {"circle": [0.5, 0.5, 0.05]}}]
+    assert len(waterspout.run(alerts(), objects=OBJECTS, queries=pa.Table.from_pylist(asked)).lines) == 4
+    pandas = pytest.importorskip("pandas")
+    assert len(waterspout.run(alerts(), objects=OBJECTS, queries=pandas.DataFrame(asked)).lines) == 4
 
 
 def test_objects_without_times_are_in_the_order_of_their_rows():
@@ -193,6 +214,8 @@ def unconfigured():
 @pytest.mark.usefixtures("unconfigured")
 def test_programs_see_results_and_warnings_and_nothing_else(tmp_path, capsys):
     """Of what only helps to find a fault nothing is printed; warnings go to standard error, also of odd input."""
+    waterspout.run(alerts(), objects=OBJECTS, queries=QUERIES)
+    capsys.readouterr()  # kernels that are compiled for the first time are worth a word
     settings = [f"topology.checkpoint.directory={tmp_path / 'saved'}", "topology.checkpoint.epochs=1"]
     late = [{**one, "ts": 1_600_000_000_000 + one["ts"]} for one in OBJECTS]
     waterspout.run(alerts(), objects=late, queries=QUERIES, settings=settings)
@@ -202,7 +225,7 @@ def test_programs_see_results_and_warnings_and_nothing_else(tmp_path, capsys):
     waterspout.run(alerts(), objects=seconds, queries=QUERIES)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "the first object is of 1970-01-19; if that is not right, try --set spout.objects.time_unit=s" in err
+    assert "the first object is of 1970-01-19; if that is not right, try settings=['spout.objects.time_unit=s']" in err
     assert "no metric is declared, so distances and radii are Euclidean, in degrees" in err
 
 

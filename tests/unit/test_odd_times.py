@@ -20,7 +20,7 @@ def told(tmp_path, when, options):
 @pytest.mark.parametrize(
     ("ts", "options", "remedy"),
     [
-        (40, {}, "try the column of times, or its unit (time_unit)"),
+        (40, {}, "try another column of times, or its unit (time_unit)"),
         (1_600_000_000, {}, "try --set spout.objects.time_unit=s"),
         (1_600_000_000, {"time_unit": "ms"}, "try --set spout.objects.time_unit=s"),
         (40, {"time_unit": "ms"}, None),

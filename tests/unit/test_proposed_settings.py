@@ -1,21 +1,25 @@
 """What a message proposes to declare of a file that nobody has described: all of it at once, and only what helps."""
 
 import json
+import shlex
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from streams.files.file_blocks import DEFAULT_LIMITS
 from streams.files.object_form import ObjectForm
 from streams.geometry import Rect
-from topology.proposed_settings import proposed
+from topology.amendments import columns_in
+from topology.proposed_settings import missing_columns, proposed
 
 EARTH = Rect(-180, -90, 180, 90)
 NOON = 1_772_000_000
 
 
-def proposal(path, form=None):
-    return proposed("objects", [path], EARTH, DEFAULT_LIMITS, form or ObjectForm())
+def proposal(path, form=None, **style):
+    return proposed("objects", [path], EARTH, DEFAULT_LIMITS, form or ObjectForm(), **style)
 
 
 def test_names_encoding_unit_and_order_are_proposed_at_once(tmp_path):
@@ -75,8 +79,111 @@ def test_nothing_is_proposed_that_does_not_help(tmp_path):
     assert proposal(late, ObjectForm(lateness_ms=86_400_000)) is None
 
 
-def test_names_that_no_option_can_hold_are_not_proposed(tmp_path):
-    """A comma in the name of a column would be read as the end of it."""
+def test_names_with_commas_are_proposed_and_read_again(tmp_path):
+    """A comma ends a name only where a field follows; a plus would divide it, so such a name is not proposed."""
     path = tmp_path / "odd.csv"
-    path.write_text('"id, or not",time,lon,lat,text\n7,2026-01-01,1,2,fire\n')
+    path.write_text('"id, or not",time,lon,lat,Title,"Details, long"\n7,2026-01-01,1,2,Fire,a fire in the harbour\n')
+    said = "id=id, or not,text=Title+Details, long"
+    assert proposal(path) == f"--columns '{said}' (so 1 of the first 1 records can be used)"
+    assert columns_in(said) == {"id": ["id, or not"], "text": ["Title", "Details, long"]}
+    path.write_text('"id + more",time,lon,lat,text\n7,2026-01-01,1,2,fire\n')
     assert proposal(path) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "pattern"),
+    [
+        ("{d:02}/{m:02}/2026 05:00:00 PM", "%m/%d/%Y %I:%M:%S %p"),
+        ("{m:02}/{d:02}/2026 17:00", "%m/%d/%Y %H:%M"),
+        ("{d}.{m}.2026", "%d.%m.%Y"),
+        ("Wed, {d:02} Apr 2026 17:00:00 +0200", "%a, %d %b %Y %H:%M:%S %z"),
+    ],
+)
+def test_patterns_of_times_are_proposed(tmp_path, written, pattern):
+    """Of several that fit, as day and month do early in a year, the one that puts times in order."""
+    path = tmp_path / "dated.csv"
+    days = [(4, day) for day in range(1, 13)]
+    if pattern.startswith("%m/%d/%Y %I"):
+        days = [(day, month) for month, day in days]  # in order only if the first number is the month
+    rows = [f'{n},"{written.format(m=m, d=d)}",1,2,fire' for n, (m, d) in enumerate(days)]
+    path.write_text("\n".join(["id,date,lon,lat,text", *rows, ""]))
+    setting = shlex.quote(f"spout.objects.time_format={pattern}")
+    assert proposal(path) == f"--columns ts=date --set {setting} (so 12 of the first 12 records can be used)"
+
+
+def test_longitude_and_latitude_are_exchanged_where_that_helps(tmp_path):
+    """Calgary is at 114 W: as a latitude that is nowhere."""
+    path = tmp_path / "calgary.csv"
+    path.write_text("id,ts,lon,lat,text\n" + "".join(f"{n},2026-01-0{n},51.0,-114.1,fire\n" for n in range(1, 9)))
+    assert proposal(path) == "--columns lon=lat,lat=lon (so 8 of the first 8 records can be used)"
+    assert proposal(path, in_python=True).startswith("columns={'lon': 'lat', 'lat': 'lon'} (so 8")
+
+
+def test_tables_get_proposals_too(tmp_path):
+    """Types of Parquet say what a column is, its name what it is for; lists of words are keywords."""
+    when = [datetime(2026, 1, day, tzinfo=UTC) for day in range(1, 9)]
+    table = {"incident": [f"i{n}" for n in range(8)], "start": when, "lat": [51.0] * 8, "lng": [-114.1] * 8}
+    pq.write_table(pa.table({**table, "tags": [["fire", "smoke"]] * 8}), tmp_path / "o.parquet")
+    expected = "--columns ts=start,id=incident,keywords=tags (so 8 of the first 8 records can be used)"
+    assert proposal(tmp_path / "o.parquet") == expected
+    table["number"] = table.pop("incident")
+    pq.write_table(pa.table({**table, "remarks": ["a fire"] * 8}), tmp_path / "o.parquet")
+    assert proposal(tmp_path / "o.parquet", in_python=True).startswith(
+        "columns={'ts': 'start', 'id': 'number', 'text': 'remarks'} (so"
+    )
+
+
+def test_lateness_has_room_and_files_from_the_newest_on_are_put_in_order(tmp_path):
+    """The rest of a file may be later than its head; where the newest come first, everything is."""
+    path = tmp_path / "late.csv"
+    moments = [datetime(2026, 1, 1, hour % 24, tzinfo=UTC) for hour in (5, 3, 6, 7, 8, 9, 12)]
+    path.write_text("id,ts,lon,lat,text\n" + "".join(f"{n},{t:%FT%TZ},1,2,fire\n" for n, t in enumerate(moments)))
+    assert proposal(path).startswith("--set spout.objects.lateness_ms=21600000 (so 7 of")
+    newest = sorted(moments, reverse=True)
+    path.write_text("id,ts,lon,lat,text\n" + "".join(f"{n},{t:%FT%TZ},1,2,fire\n" for n, t in enumerate(newest)))
+    assert proposal(path).startswith("--set spout.objects.lateness_ms=315360000000 (so 7 of")
+
+
+def test_declared_columns_that_no_record_has_are_told(tmp_path):
+    """In JSON lines a misspelt path is silence, so it is said, with the nearest that there is."""
+    path = tmp_path / "o.jsonl"
+    path.write_text('{"id": 1, "properties": {"text": "fire"}}\n{"id": 2}\n')
+    assert missing_columns([path], ObjectForm({"text": ("properties.text",)})) is None
+    assert missing_columns([path], ObjectForm({"text": ("properties.txt",)})) == (
+        f"none of the first 2 records of {path} has 'properties.txt', which is declared to be text "
+        "(did you mean 'properties.text'?)"
+    )
+
+
+def test_times_and_texts_are_found_under_names_that_say_nothing(tmp_path):
+    """Values that can be nothing but times are, in any unit and form; where no column is likely prose, all texts are read."""
+    path = tmp_path / "calls.csv"
+    rows = [f'c{n},11/0{n}/2025 05:0{n}:00 PM,fire,"Mission St, {n}",1,2' for n in range(1, 9)]
+    path.write_text("\n".join(["Call Number,Received DtTm,Kind,Street,lon,lat", *rows, ""]))
+    assert proposal(path) == (
+        "--columns 'ts=Received DtTm,id=Call Number,text=Kind+Street' "
+        "--set 'spout.objects.time_format=%m/%d/%Y %I:%M:%S %p' (so 8 of the first 8 records can be used)"
+    )
+    path.write_text("Call Number,q,Kind,lon,lat\n" + "".join(f"c{n},{NOON + n},fire,1,2\n" for n in range(8)))
+    assert proposal(path) == (
+        "--columns 'ts=q,id=Call Number,text=Kind' --set spout.objects.time_unit=s (so 8 of the first 8 records can be used)"
+    )
+
+
+def test_order_from_the_newest_on_tells_day_from_month(tmp_path):
+    """With the month first all days follow each other; with the day first there would be a jump."""
+    path = tmp_path / "newest.csv"
+    days = ["02/04/2026", "02/03/2026", "02/02/2026", "02/01/2026", "01/12/2026", "01/11/2026"]
+    path.write_text("id,date,lon,lat,text\n" + "".join(f"{n},{day},1,2,fire\n" for n, day in enumerate(days)))
+    assert "time_format=%m/%d/%Y --set" in str(proposal(path))
+
+
+def test_first_time_may_be_none(tmp_path):
+    """The first that can be read tells the unit."""
+    path = tmp_path / "gap.csv"
+    rows = ["0,unknown,1,2,fire", *(f"{n},{NOON + n},1,2,fire" for n in range(1, 9))]
+    path.write_text("\n".join(["id,time,lon,lat,Kind", *rows, ""]))
+    assert (
+        proposal(path)
+        == "--columns text=Kind --set spout.objects.time_unit=s (so 8 of the first 9 records can be used)"
+    )

@@ -173,7 +173,7 @@ def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, cons
     log.info("run_finished", topology=topology.settings.name, objects=summary["objects"], results=summary["results"])
     if not quiet:
         print_summary(console, topology.settings.name, summary)
-    print_warnings(console, warnings_of(summary, "--rejects FILE writes each with its line and reason"))
+    print_warnings(console, warnings_of(topology, summary, "--rejects FILE writes each with its line and reason"))
 
 
 def _say_how_to_go_on(console: Console, topology: Topology, objects: int) -> None:
