@@ -22,7 +22,7 @@ from reports.map_outlines import draw_map
 from streams.errors import InputError
 from streams.geometry import EARTH_RADIUS_M, Rect
 
-__all__ = ["Alerts", "alerts_of", "draw_alerts", "read_lines"]
+__all__ = ["Alerts", "alert_figure", "alerts_of", "draw_alerts", "read_lines"]
 
 #: Questions that are drawn: those with the most results. Those with lists are fewer, for they bring many lines.
 MOST_QUESTIONS, MOST_LISTS = 40, 12
@@ -79,10 +79,17 @@ def alerts_of(lines: Iterable[Line]) -> Alerts:
         if line.get("object") is not None:
             told[str(line["object"])] += 1
         elif line.get("objects") is not None:
-            lists[query] = [str(item[0] if isinstance(item, list) else item) for item in line["objects"]]
+            lists[query] = [_listed(item) for item in line["objects"]]
     for items in lists.values():
         told.update(items)
     return Alerts(told, by_query, lists, count)
+
+
+def _listed(item: Any) -> str:
+    """Return the identifier of an item of a list: lines have it first, tables by name, lists without values bare."""
+    if isinstance(item, Mapping):
+        return str(item["id"])
+    return str(item[0] if isinstance(item, list) else item)
 
 
 def draw_alerts(
@@ -95,25 +102,38 @@ def draw_alerts(
     on_map: bool,
     metric: str = "euclidean",
 ) -> None:
-    """Draw alerts to a PNG file.
+    """Draw alerts to a PNG file, as `alert_figure` has them."""
+    path = picture_path(out)
+    save_picture(alert_figure(alerts, places, questions, space, on_map=on_map, metric=metric), path)
+
+
+def alert_figure(
+    alerts: Alerts,
+    places: Mapping[str, Point],
+    questions: Mapping[str, Line],
+    space: Rect,
+    *,
+    on_map: bool,
+    metric: str = "euclidean",
+) -> Any:
+    """Return a figure of alerts.
 
     Args:
         alerts: what was told.
         places: of all objects, by identifier as text.
         questions: registrations by identifier as text, as a query file has them.
         space: of the topology.
-        out: the file.
         on_map: whether places are longitudes and latitudes.
         metric: of distances; with haversine, radii are metres.
     """
-    path = picture_path(out)
     everything = np.array(list(places.values()), np.float64).reshape(-1, 2)
     at: Counter[Point] = Counter()
     for name, count in alerts.told.items():
         if name in places:
             at[places[name]] += count
     view = _view(at, everything, space)
-    ratio = (view.max_y - view.min_y) / (view.max_x - view.min_x)
+    tall = _tall((view.min_y + view.max_y) / 2) if on_map else 1.0
+    ratio = tall * (view.max_y - view.min_y) / (view.max_x - view.min_x)
     figure = new_figure(11, min(max(10.0 * ratio + 1.2, 4.0), 10.0))
     axes = figure.subplots()
     if on_map:
@@ -133,7 +153,7 @@ def draw_alerts(
             [],
             color=colour_of(0),
             linewidth=0.8,
-            label="a question: its region, or its place (x) and what it was told",
+            label="a question: its region, or its place (x) and what is on its list",
         )
     for name in busiest:
         _draw_question(
@@ -142,11 +162,11 @@ def draw_alerts(
     _draw_told(axes, at)
     axes.set_xlim(view.min_x, view.max_x)
     axes.set_ylim(view.min_y, view.max_y)
-    axes.set_aspect("equal")
+    axes.set_aspect(tall)
     title = f"{alerts.lines:,} results for {len(alerts.by_query):,} questions; drawn: the {len(busiest)} with the most"
     axes.set_title(title, loc="left", fontsize=11, color=INK)
     axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.08), ncols=3, fontsize=8, frameon=False)
-    save_picture(figure, path)
+    return figure
 
 
 def _draw_told(axes: Any, at: Mapping[Point, int]) -> None:
@@ -173,13 +193,26 @@ def _draw_question(axes: Any, question: Line, listed: list[Point], metric: str) 
         x, y, radius = region["circle"]
         wide, high = _radii(radius, y, metric)
         axes.add_patch(Ellipse((x, y), 2 * wide, 2 * high, **look))
-    elif "polygon" in region:
-        axes.add_patch(Polygon(np.asarray(region["polygon"][0], np.float64)[:, :2], closed=True, **look))
+    for ring in _rings(region):
+        axes.add_patch(Polygon([position[:2] for position in ring], closed=True, **look))
     if "at" in question:
         x, y = question["at"]
         for other in listed:
             axes.plot([x, other[0]], [y, other[1]], color=colour_of(0), linewidth=0.6, alpha=0.6, zorder=3)
         axes.plot([x], [y], marker="x", color=colour_of(0), markersize=5, zorder=5)
+
+
+def _rings(region: Line) -> list[Any]:
+    """Return the rings of a region, holes too, as they are written; none of one that is no polygon."""
+    if region.get("type") == "MultiPolygon":
+        return [ring for polygon in region["coordinates"] for ring in polygon]
+    rings: list[Any] = region.get("polygon") or region.get("coordinates") or []
+    return rings
+
+
+def _tall(latitude: float) -> float:
+    """Return how much higher than wide a degree is drawn, so that shapes at a latitude are as they are on the ground."""
+    return 1 / max(math.cos(math.radians(latitude)), 0.2)
 
 
 def _radii(radius: float, latitude: float, metric: str) -> Point:

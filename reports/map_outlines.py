@@ -52,7 +52,7 @@ def looks_geographic(space: Rect) -> bool:
 
 
 def draw_map(axes: Any, space: Rect) -> None:
-    """Draw land and borders behind everything else, and name the axes; degrees are drawn as wide as high."""
+    """Draw land and borders behind everything else, and name the axes."""
     from matplotlib.collections import LineCollection, PolyCollection
 
     found = outlines()

@@ -27,14 +27,21 @@ _NUMBERS = ("x", "y", "lon", "lat")
 
 
 def columns_of(
-    paths: Sequence[Path], form: ObjectForm, wanted: Collection[str], names: Sequence[str]
+    paths: Sequence[Path], form: ObjectForm, wanted: Collection[str], names: Sequence[str], *, last: bool = False
 ) -> dict[str, Columns]:
     """Return the columns of these names for the objects with these identifiers, as texts.
 
     A name is a column of the file, or a field under whatever name the file has it.
 
+    Args:
+        paths: the files of the objects.
+        form: how they spell them.
+        wanted: the identifiers.
+        names: of the columns.
+        last: of records with one identifier, take the last that has any of the columns.
+
     Raises:
-        InputError: a file has no such column, or two objects have one of the identifiers.
+        InputError: a file has no such column; or two records have one of the identifiers, unless the last will do.
     """
     found: dict[str, Columns] = {}
     number = 0
@@ -46,11 +53,13 @@ def columns_of(
             key = str(number) if form.row_ids else str(_value(record, "id", sources["id"]))
             number += 1
             if key in wanted:
-                if key in found:
+                if key in found and not last:
                     raise InputError(
                         f"{path}: the id {key} occurs twice, so its columns cannot be told apart; leave include out"
                     )
-                found[key] = {name: _value(record, name, sources[name]) for name in names}
+                columns = {name: _value(record, name, sources[name]) for name in names}
+                if not last or any(value is not None for value in columns.values()):
+                    found[key] = columns
     return found
 
 

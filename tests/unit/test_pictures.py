@@ -12,7 +12,7 @@ from partitioners.builders.registry import build_plan
 from partitioners.costs.statistics import ObjectSample, QuerySample, Statistics
 from partitioners.grids.fine_grid import FineGrid
 from partitioners.plans.broadcast import HashPlan
-from reports.alert_picture import alerts_of, draw_alerts, read_lines
+from reports.alert_picture import alert_figure, alerts_of, draw_alerts, read_lines
 from reports.load_picture import draw_loads, load_figure
 from reports.map_outlines import WORLD, looks_geographic, outlines
 from reports.plan_picture import ObjectDensity, draw_plan, plan_areas, prepared_points
@@ -134,6 +134,33 @@ def test_alerts_are_added_up_and_drawn(tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(PNG)
     draw_alerts(alerts_of([]), {}, {}, SPACE, tmp_path / "b.png", on_map=False)
     assert (tmp_path / "b.png").read_bytes().startswith(PNG)
+
+
+def test_regions_of_every_form_are_drawn_in_their_shape():
+    """Rings of polygons, holes too; a degree is as high as it is on the ground, so that a circle is one."""
+    ring, hole = [[0, 50], [2, 50], [1, 52], [0, 50]], [[0.5, 50.5], [1, 50.5], [1, 51, 7], [0.5, 50.5]]
+    asked = {
+        "polygon": {"region": {"type": "Polygon", "coordinates": [ring, hole]}},
+        "several": {"region": {"type": "MultiPolygon", "coordinates": [[ring], [hole]]}},
+        "short": {"region": {"polygon": [ring]}},
+        "circle": {"region": {"circle": [1, 51, 9000]}},
+    }
+    alerts = alerts_of([{"query": name, "ts": 1, "object": "a"} for name in asked])
+    figure = alert_figure(alerts, {"a": (1.0, 51.0)}, asked, WORLD, on_map=True, metric="haversine")
+    axes = figure.axes[0]
+    drawn = sorted(type(patch).__name__ for patch in axes.patches)
+    assert drawn == ["Ellipse"] + ["Polygon"] * 5
+    assert axes.get_aspect() == pytest.approx(1 / np.cos(np.radians(51)), rel=0.01)
+    circle = next(patch for patch in axes.patches if type(patch).__name__ == "Ellipse")
+    assert circle.height * axes.get_aspect() == pytest.approx(circle.width, rel=0.01)
+    plane = alert_figure(alerts, {"a": (1.0, 51.0)}, asked, Rect(0, 0, 100, 100), on_map=False)
+    assert plane.axes[0].get_aspect() == 1.0
+
+
+def test_lists_in_tables_are_read_as_lines_are():
+    """A row of a Parquet file has items with names."""
+    row = {"query": "near", "ts": 1, "object": None, "objects": [{"id": "a", "value": 0.5}], "terms": None}
+    assert alerts_of([row]).lists == {"near": ["a"]}
 
 
 def test_outlines_lie_on_the_map_and_do_not_jump_across_it():

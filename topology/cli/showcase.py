@@ -1,20 +1,20 @@
 """A few results in words: who asked for what, and what they were told."""
 
-import gzip
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 from rich.console import Console
 
 from streams.batches import DETECTS, TYPE_KNN, TYPE_RANGE, TYPE_TERMS, AnswerBatch, Batch, EventBatch, MatchBatch
+from streams.errors import DeclarationError, InputError
+from streams.files.file_blocks import file_kind
+from streams.files.file_bytes import ByteForm, read_bytes
+from streams.files.object_form import ObjectForm
+from streams.files.object_lookup import columns_of
 from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.metric import unit_of
@@ -25,6 +25,9 @@ __all__ = ["print_alerts"]
 
 #: So many items of a list are shown.
 MOST_ITEMS = 3
+
+#: Times that are all within a year of zero count from the start of something, not from 1970.
+_A_YEAR = 366 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +46,16 @@ def print_alerts(console: Console, topology: Topology, sample: Iterable[Batch]) 
     """Print sampled results, matches and lists, as sentences, in the order of time."""
     told = sorted((one for batch in sample for one in _told(batch)), key=lambda one: (one.ts, str(one.query)))
     things = {str(item) for one in told if one.type != TYPE_TERMS for item in one.items[:MOST_ITEMS]}
-    texts = _texts(_paths(topology, "leads"), things)
-    asked = _questions(_paths(topology, "follows"), {str(one.query) for one in told})
+    objects, queries = (_source(topology, pace) for pace in ("leads", "follows"))
+    texts = _texts(objects.files(), objects.form, things) if objects is not None else {}
+    asked = _questions(queries.files(), queries.form, {str(one.query) for one in told}) if queries is not None else {}
     console.print("Some of the results" if told else "There are no results to show", style="bold")
-    unit = unit_of(topology)
+    unit, clock = unit_of(topology), _clock([one.ts for one in told], objects is not None and objects.form.row_times)
     for one in told:
-        when = datetime.fromtimestamp(one.ts / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+        when = f"  {clock(one.ts)}  "
         first, *others = _items(one, {} if one.type == TYPE_TERMS else texts, unit)
-        asks = f"{'':20}for {one.query}: {_question(asked.get(str(one.query)), unit)}"
-        for line in (f"  {when}  {first}", *(f"{'':20}{other}" for other in others)):
+        asks = f"{'':{len(when)}}for {one.query}: {_question(asked.get(str(one.query)), unit)}"
+        for line in (f"{when}{first}", *(f"{'':{len(when)}}{other}" for other in others)):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         console.print(asks, style="dim", highlight=False, markup=False, soft_wrap=True)
     console.print()
@@ -102,49 +106,65 @@ def _length(value: float, unit: str) -> str:
     return f"{value:,.3f} {unit}"
 
 
-def _paths(topology: Topology, pace: str) -> list[Path]:
-    found: list[Path] = make_operator(source_of(topology, pace), topology).files()
-    return found
+def _clock(times: list[int], of_rows: bool) -> Callable[[int], str]:
+    """Return how times are written: as dates, or as what has gone by where they do not count from 1970; rows as numbers."""
+    if of_rows:
+        return lambda ts: f"record {ts:,}"
+    if all(0 <= ts < _A_YEAR for ts in times):
+        return _gone_by
+    return lambda ts: datetime.fromtimestamp(ts / 1000, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _texts(paths: list[Path], wanted: set[str]) -> dict[str, str]:
-    """Return what the objects say, by id as text."""
-    found: dict[str, str] = {}
-    for path in paths:
-        for row in _records(path):
-            if str(row.get("id")) in wanted:
-                found[str(row["id"])] = row.get("text") or " ".join(row.get("keywords") or ())
-    return found
+def _gone_by(ms: int) -> str:
+    days, seconds = divmod(ms // 1000, 86_400)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"day {days + 1} {clock}" if days else clock
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    name = path.name.removesuffix(".gz").removesuffix(".zst")
-    if name.endswith(".parquet"):
-        table = pq.read_table(path)
-    elif name.endswith(".csv"):
-        table = pa.csv.read_csv(path)
-    else:
-        with _open_text(path) as lines:
-            yield from map(json.loads, lines)
-        return
-    for batch in table.select([c for c in ("id", "text", "keywords") if c in table.column_names]).to_batches():
-        yield from batch.to_pylist()
+def _source(topology: Topology, pace: str) -> Any:
+    """Return the operator that reads objects, or queries; None where they come from elsewhere than from files."""
+    try:
+        return make_operator(source_of(topology, pace), topology)
+    except DeclarationError:
+        return None
 
 
-def _open_text(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    return io.TextIOWrapper(pa.input_stream(str(path)), encoding="utf-8")
+def _texts(paths: list[Path], form: ObjectForm, wanted: set[str]) -> dict[str, str]:
+    """Return what the objects say, by id as text; of a dynamic one, what it said last."""
+    form = replace(form, text=replace(form.text, follow=False))
+    for field in ("text", "keywords"):
+        try:
+            found = columns_of(paths, form, wanted, [field], last=True)
+        except InputError:
+            continue  # the files have no such column
+        return {name: _text(columns[field]) for name, columns in found.items() if columns[field]}
+    return {}
 
 
-def _questions(paths: list[Path], wanted: set[str]) -> dict[str, dict[str, Any]]:
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _questions(paths: list[Path], form: ByteForm, wanted: set[str]) -> dict[str, dict[str, Any]]:
     """Return the registrations of some queries, by id as text."""
     return {
         str(line["id"]): line
         for path in paths
-        for line in _records(path)
-        if line.get("op") == "register" and str(line.get("id")) in wanted
+        for line in _lines(path, form)
+        if line.get("op", "register") == "register" and str(line.get("id")) in wanted
     }
+
+
+def _lines(path: Path, form: ByteForm) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file of JSON lines; what is none has been rejected."""
+    data = b"".join(read_bytes(str(path), file_kind(str(path), ("jsonl",)).compression, form))
+    for line in data.splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            yield found
 
 
 #: What a query whose result is a list asks for, by its type.
@@ -173,7 +193,9 @@ def _question(line: dict[str, Any] | None, unit: str) -> str:
 
 def _wanted(line: dict[str, Any], unit: str) -> str:
     joint = " or " if line.get("match") == "any" else " and "
-    words = joint.join(f"'{word}'" for word in line.get("keywords", ())) or "anything"
+    words = joint.join(f"'{word}'" for word in line.get("keywords") or ()) or "anything"
+    if line.get("none"):
+        words += f" without {' or '.join(repr(word) for word in line['none'])}"
     if (lists := _LISTS.get(line.get("type", "range"))) is not None:
         words = f"the {line.get('k')} {lists} {words}"
     if "at" in line:
@@ -186,4 +208,6 @@ def _wanted(line: dict[str, Any], unit: str) -> str:
     if "rect" in region:
         a, b, c, d = region["rect"]
         return f"{words} in the rectangle from ({a:g}, {b:g}) to ({c:g}, {d:g})"
+    if "polygon" in region or "type" in region:
+        return f"{words} in {'several polygons' if region.get('type') == 'MultiPolygon' else 'a polygon'}"
     return words
