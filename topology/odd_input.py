@@ -11,8 +11,9 @@ from streams.vocabulary import Encoder
 from topology.amendments import source_of
 from topology.declaration import Topology
 from topology.input_files import read_input
+from topology.likely_times import USUAL_TIMES
 from topology.metric import odd_distances
-from topology.proposed_settings import USUAL_TIMES, missing_columns, proposed, usable
+from topology.proposed_settings import missing_columns, proposed, usable
 from topology.validation import make_operator
 
 __all__ = ["nothing_matched", "odd_input", "warnings_of"]

@@ -4,38 +4,24 @@ A file that nobody has described fails one setting at a time: names of columns, 
 order. This looks at all of them at once. A proposal is made only where more of the first records can be used with it.
 """
 
-import csv
-import io
-import itertools
-import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
 from typing import Any
-
-import pyarrow.parquet as pq
 
 from streams.errors import DeclarationError, InputError, did_you_mean
 from streams.files.file_blocks import ReadLimits, file_kind
-from streams.files.file_bytes import ByteForm, read_bytes
+from streams.files.file_bytes import ByteForm
 from streams.files.object_files import read_objects
 from streams.files.object_form import ObjectForm, reached
 from streams.geometry import Rect
-from streams.timestamps import PLAIN_TIMES, TimeForm, read_time
 from streams.vocabulary import Encoder
 from topology.amendments import columns_in
+from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, leaves
+from topology.likely_times import can_be_times, likely_times, must_be_times
 
-__all__ = ["USUAL_TIMES", "missing_columns", "proposed", "usable"]
-
-#: By so many records it is told what a file is like.
-FIRST_RECORDS = 1_000
-
-_HEAD_BYTES = 1 << 20
-
-#: Times that need no second look: 1990 up to 2100, in milliseconds.
-USUAL_TIMES = range(631_152_000_000, 4_102_444_800_000)
+__all__ = ["missing_columns", "proposed", "usable"]
 
 #: Words in the name of a column that make it likely for a field.
 _LIKELY = {
@@ -53,30 +39,11 @@ _LIKELY = {
     ),
     "name": ("name", "label"),
 }  # fmt: skip
-_UNITS = ("ms", "s", "us")
 _DEGREES = {"lon": 180.0, "lat": 90.0}
 _WORDS = re.compile(r"[A-Z]?[a-zà-ÿ]+|[A-Z]+(?![a-z])|[0-9]+")
 
-#: Ways to write a time that are neither numbers nor ISO 8601. Where several fit, the one that puts times in order is meant.
-_DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
-_CLOCKS = ("%I:%M:%S %p", "%H:%M:%S", "%H:%M", "%I:%M %p", "")
-_PATTERNS = (
-    *(f"{day} {clock}".strip() for day in _DAYS for clock in _CLOCKS),
-    "%a %b %d %H:%M:%S %z %Y",
-    "%d/%b/%Y:%H:%M:%S %z",
-    "%a, %d %b %Y %H:%M:%S %z",
-)
-
 #: A column whose texts have so many words on average is prose, whatever it is called.
 _PROSE_WORDS = 4
-
-#: How late objects may be is proposed in these steps, for the rest of a file may be somewhat worse than its head.
-_STEPS_MS = (60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000)
-
-#: What is proposed where the newest come first: whatever there is in a file is put in order then.
-_DECADES_MS = 10 * _STEPS_MS[-1]
-
-Records = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +93,8 @@ def missing_columns(paths: Sequence[Any], form: ObjectForm) -> str | None:
     path = next((str(path) for path in paths if file_kind(str(path)).format == "jsonl"), None)
     if path is None or not form.columns or form.text.follow:
         return None
-    records = _json_records(_head(path), form.text.encoding)
-    there = list(dict.fromkeys(name for record in records for name in dict(_leaves(record, "", 0))))
+    records = first_json(path, form.text.encoding)
+    there = list(dict.fromkeys(name for record in records for name in dict(leaves(record))))
     for field, sources in form.columns.items():
         for source in sources:
             if records and all(reached(record, source) is None for record in records):
@@ -152,23 +119,15 @@ def _proposals(
     words: Callable[[str, Mapping[str, tuple[str, ...]], ObjectForm, ObjectForm], str],
 ) -> Iterator[_Proposal]:
     """Yield what may be declared: what the names say, and the same with longitude and latitude exchanged."""
-    kind = file_kind(path)
-    if kind.format == "parquet":
-        encoding, records = form.text.encoding, _table_records(path)
-    else:
-        head = _head(path)
-        encoding = _encoding(head, form.text)
-        records = (
-            _csv(head, encoding)
-            if kind.format == "csv"
-            else [dict(_leaves(record, "", 0)) for record in _json_records(head, encoding)]
-        )
+    records, encoding = first_records(path, form.text)
     if not records:
         return
     columns, made = _columns(path, records, form)
     text = ByteForm(encoding)
     shaped = replace(form, columns={**form.columns, **columns}, row_ids="id" in made, row_times="ts" in made, text=text)
-    times, lateness_ms = _times(path, records, shaped)
+    sources = shaped.sources(path, list(records[0])).get("ts")
+    given = [record.get(sources[0]) for record in records] if sources else []
+    times, lateness_ms = likely_times(given, shaped.times)
     wanted = replace(shaped, times=times, lateness_ms=max(lateness_ms, form.lateness_ms))
     known = wanted.sources(path, list(records[0]))
     exchanged = {"lon": known["lat"], "lat": known["lon"]} if {"lon", "lat"} <= known.keys() else {}
@@ -177,10 +136,6 @@ def _proposals(
         changed = replace(wanted, columns={**wanted.columns, **more})
         if said := words(spout, whole, changed, form):
             yield _Proposal(changed, said)
-
-
-def _head(path: str) -> bytes:
-    return next(read_bytes(path, file_kind(path).compression), b"")[:_HEAD_BYTES]
 
 
 def _options(wanted: ObjectForm, form: ObjectForm) -> Iterator[tuple[str, Any]]:
@@ -222,63 +177,6 @@ def _python_words(spout: str, columns: Mapping[str, tuple[str, ...]], wanted: Ob
     return ", ".join([*([f"columns={said}"] if said else []), *([f"settings={settings}"] if settings else [])])
 
 
-def _encoding(head: bytes, text: ByteForm) -> str:
-    """Return the declared encoding, or a likely one where the declared one is UTF-8 and this is not."""
-    if not text.is_utf8:
-        return text.encoding
-    whole = head[: head.rfind(b"\n") + 1] or head
-    try:
-        whole.decode("utf-8")
-    except UnicodeDecodeError:
-        if whole[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            return "utf-16"
-        return "cp1252" if any(0x80 <= byte < 0xA0 for byte in whole) else "latin-1"
-    return text.encoding
-
-
-def _csv(head: bytes, encoding: str) -> Records:
-    text = head.decode(encoding, "replace").removeprefix("\ufeff")
-    try:
-        rows = list(itertools.islice(csv.reader(io.StringIO(text)), FIRST_RECORDS + 1))
-    except csv.Error:
-        return []
-    names = [name.strip() for name in rows[0]] if rows else []
-    whole = rows[1:] if len(rows) > FIRST_RECORDS or text.endswith("\n") else rows[1:-1] or rows[1:]
-    return [dict(zip(names, row, strict=True)) for row in whole if len(row) == len(names)]
-
-
-def _json_records(head: bytes, encoding: str) -> Records:
-    records = []
-    for line in head.decode(encoding, "replace").removeprefix("\ufeff").splitlines()[:FIRST_RECORDS]:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue  # the head ends in the middle of a line
-        if isinstance(record, dict):
-            records.append(record)
-    return records
-
-
-def _table_records(path: str) -> Records:
-    """Return the first rows of a Parquet file; times as texts."""
-    with pq.ParquetFile(path) as file:
-        first = next(file.iter_batches(FIRST_RECORDS), None)
-    rows = [] if first is None else first.to_pylist()
-    return [{k: v.isoformat() if isinstance(v, date | datetime) else v for k, v in row.items()} for row in rows]
-
-
-def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield what a record has, by paths such as ``place.lon`` and ``coordinates.0``."""
-    if isinstance(value, dict) and depth < 8:
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{path}.{name}" if path else name, depth + 1)
-    elif isinstance(value, list) and len(value) in (2, 3) and all(type(one) in (int, float) for one in value):
-        for place, inner in enumerate(value):
-            yield f"{path}.{place}", inner
-    else:
-        yield path, value
-
-
 def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, tuple[str, ...]], set[str]]:
     """Return likely columns for the fields that were not found, and which of `id` and `ts` the records do not have at all."""
     names = list(dict.fromkeys(name for record in records for name in record))
@@ -290,12 +188,12 @@ def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, t
     there = {
         name for name, sources in known.items() if any(r.get(one) not in (None, "") for one in sources for r in records)
     }
-    for field, fits in (("ts", _is_time), ("lon", _is_degrees("lon")), ("lat", _is_degrees("lat")), ("id", _is_id)):
+    for field, fits in (("ts", can_be_times), ("lon", _is_degrees("lon")), ("lat", _is_degrees("lat")), ("id", _is_id)):
         if field in known or (placed and field in _DEGREES):
             continue
         fitting = [name for name in free if _named(name, field) and fits(values[name])]
         if field == "ts" and not fitting:
-            fitting = [name for name in free if not _named(name, "id") and _is_of_our_days(values[name])]
+            fitting = [name for name in free if not _named(name, "id") and must_be_times(values[name])]
         if (
             field == "id"
             and not fitting
@@ -334,43 +232,6 @@ def _named(name: str, field: str) -> bool:
     return any(word.casefold() in _LIKELY[field] for word in _WORDS.findall(name))
 
 
-def _is_time(values: Sequence[Any]) -> bool:
-    given = [value for value in values if value not in (None, "")]
-    seconds = TimeForm("s")
-    return bool(given) and (
-        all(_moment(value, seconds) is not None for value in given) or next(_patterns_of(given), None) is not None
-    )
-
-
-def _is_of_our_days(values: Sequence[Any]) -> bool:
-    """Return whether values can be nothing but times, whatever their column is called."""
-    given = [value for value in values if value not in (None, "")]
-    units = (TimeForm(unit) for unit in _UNITS)
-    return bool(given) and (
-        any(all(_is_usual(_moment(value, unit)) for value in given) for unit in units)
-        or next(_patterns_of(given), None) is not None
-    )
-
-
-def _patterns_of(values: Iterable[Any]) -> Iterator[TimeForm]:
-    """Yield the patterns that all of some texts follow."""
-    texts = [value for value in values if value not in (None, "")]
-    if texts and all(isinstance(text, str) for text in texts):
-        for form in (TimeForm(pattern=pattern) for pattern in _PATTERNS):
-            if all(read_time(text, form) is not None for text in texts):
-                yield form
-
-
-def _is_usual(ms: int | None) -> bool:
-    return ms is not None and ms in USUAL_TIMES  # None would be looked for one by one
-
-
-def _moment(value: Any, form: TimeForm) -> int | None:
-    if type(value) in (int, float):
-        return read_time(repr(value), form)
-    return read_time(value, form) if isinstance(value, str) else None
-
-
 def _is_degrees(field: str) -> Any:
     def fits(values: Sequence[Any]) -> bool:
         try:
@@ -403,41 +264,3 @@ def _is_prose(values: Sequence[Any]) -> bool:
 def _is_list(values: Sequence[Any]) -> bool:
     lists = [value for value in values if isinstance(value, list) and value]
     return bool(lists) and all(isinstance(word, str) for words in lists for word in words)
-
-
-def _times(path: str, records: Records, form: ObjectForm) -> tuple[TimeForm, int]:
-    """Return how the times are written so that they are of our days, and how late the latest of them is, in whole steps."""
-    column = form.sources(path, list(records[0])).get("ts")
-    given = [record.get(column[0]) for record in records] if column else []
-    found = form.times
-    if not _begins_in_our_days(given, found):
-        likely = [replace(PLAIN_TIMES, unit=unit, zone=found.zone) for unit in _UNITS]
-        fitting = [one for one in likely if _begins_in_our_days(given, one)]
-        fitting += [] if fitting else [replace(one, zone=found.zone) for one in _patterns_of(given)]
-        found = min(fitting, key=lambda one: _disorder(_read(given, one)), default=found)
-    times = _read(given, found)
-    if _back(times) > len(times) // 2 and times[-1] < times[0]:
-        return found, _DECADES_MS
-    newest = itertools.accumulate(times, max)
-    late = max((most - ts for most, ts in zip(newest, times, strict=True)), default=0)
-    step = next((step for step in _STEPS_MS if step >= late), _DECADES_MS)
-    return found, step if late else 0
-
-
-def _begins_in_our_days(given: Iterable[Any], form: TimeForm) -> bool:
-    times = (_moment(value, form) for value in given)
-    return _is_usual(next((ts for ts in times if ts is not None), None))
-
-
-def _read(values: Iterable[Any], form: TimeForm) -> list[int]:
-    return [ts for ts in (_moment(value, form) for value in values) if ts is not None]
-
-
-def _disorder(times: Sequence[int]) -> int:
-    """Return how often times go against their direction, be the oldest first or the newest."""
-    return min(_back(times), _back(times[::-1]))
-
-
-def _back(times: Sequence[int]) -> int:
-    """Return how often the next of some times is an earlier one."""
-    return sum(after < before for before, after in itertools.pairwise(times))

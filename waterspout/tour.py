@@ -51,11 +51,11 @@ class Stop:
 
 
 STOPS = (
-    Stop("Alerts", "everything with these words, in this region, as it happens", "quickstart", 145),
-    Stop("Nearest", "the k nearest with any of these words, kept up to date", "dkm", 155, limit=6_000),
-    Stop("Best", "the k best by distance and words among the latest 2,000", "skype", 140, limit=6_000),
-    Stop("Trending", "the most frequent words in a region, every so often", "sstd", 155, limit=3_000, only=TYPE_TERMS),
-    Stop("Moving", "the k best couriers for a kitchen, while they ride and load other things", "dynamic", 65),
+    Stop("Alerts", "everything with these words, in this region, as it happens", "quickstart", 205),
+    Stop("Nearest", "the k nearest with any of these words, kept up to date", "dkm", 195, limit=6_000),
+    Stop("Best", "the k best by distance and words among the latest 2,000", "skype", 175, limit=6_000),
+    Stop("Trending", "the most frequent words in a region, every so often", "sstd", 195, limit=3_000, only=TYPE_TERMS),
+    Stop("Moving", "the k best couriers for a kitchen, while they ride and load other things", "dynamic", 80),
 )
 
 
