@@ -223,7 +223,8 @@ def _words_of(free: Sequence[str], values: Mapping[str, Sequence[Any]]) -> dict[
     if lists := [name for name in free if _is_list(values[name])]:
         return {"keywords": (lists[0],)}
     texts = [name for name in written if not (_is_id(values[name]) and _is_short(values[name]))]
-    return {"text": tuple(texts)} if texts else {}
+    varied = [name for name in texts if len(set(map(str, values[name]))) > 1]  # no `geometry.type`
+    return {"text": tuple(varied or texts)} if texts else {}
 
 
 def _named(name: str, field: str) -> bool:

@@ -156,10 +156,10 @@ def test_declared_columns_that_no_record_has_are_told(tmp_path):
 
 
 def test_times_and_texts_are_found_under_names_that_say_nothing(tmp_path):
-    """Values that can be nothing but times are, in any unit and form; where no column is likely prose, all texts are read."""
+    """Values that can be nothing but times are, in any unit and form; without likely prose, all texts that vary are read."""
     path = tmp_path / "calls.csv"
-    rows = [f'c{n},11/0{n}/2025 05:0{n}:00 PM,fire,"Mission St, {n}",1,2' for n in range(1, 9)]
-    path.write_text("\n".join(["Call Number,Received DtTm,Kind,Street,lon,lat", *rows, ""]))
+    rows = [f'c{n},11/0{n}/2025 05:0{n}:00 PM,fire {n},"Mission St, {n}",1,2,open' for n in range(1, 9)]
+    path.write_text("\n".join(["Call Number,Received DtTm,Kind,Street,lon,lat,Lot", *rows, ""]))
     assert proposal(path) == (
         "--columns 'ts=Received DtTm,id=Call Number,text=Kind+Street' "
         "--set 'spout.objects.time_format=%m/%d/%Y %I:%M:%S %p' (so 8 of the first 8 records can be used)"
