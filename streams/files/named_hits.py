@@ -17,6 +17,7 @@ from streams.byte_copies import SLACK, copied, padded
 from streams.columns import Ids, Ints
 from streams.files.json_text import json_ids, plain_ids
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 from streams.result_batches import HitBatch
 
 __all__ = ["IdTable", "NamedHits"]
@@ -29,8 +30,8 @@ Texts = tuple[Offsets, Bytes]
 #: Lines are made by so many bytes at a time: they stay in the cache until they are written.
 BLOCK_BYTES = 1 << 20
 _QUERY: Bytes = padded(np.frombuffer(b'{"query":', np.uint8))
-#: Names that are looked up together, so that the processor waits for many at once.
-_TOGETHER = 32
+#: Names that are looked up together, so that the processor waits for many at once; and how far ahead one in a row is asked for.
+_TOGETHER, _AHEAD = 32, 24
 #: Bytes of a row of names that are no longer than this less one; longer ones are read where they stand.
 WIDTHS = (16, 32, 48)
 
@@ -109,8 +110,8 @@ class NamedHits:
 
     def parts(self, codes: Codes, rows: int) -> Iterator[tuple[Any, Ints, Codes]]:
         """Yield identifiers of queries as Arrow strings, times and objects' codes, of so many matches at a time."""
-        each = np.diff(self.hits.off)
-        ts, code = np.repeat(self.hits.ts, each), np.repeat(codes, each)
+        ts, code = np.empty(len(self), np.int64), np.empty(len(self), np.int32)
+        _spread(self.hits.off, self.hits.ts, codes, ts, code)
         for start in range(0, len(self), rows):
             part = slice(start, start + rows)
             yield self._queries(self.place[part]), ts[part], code[part]
@@ -216,6 +217,15 @@ def _gather(
 
 
 @lean_kernel
+def _spread(off: Offsets, ts: Ints, codes: Codes, all_ts: Ints, all_codes: Codes) -> None:
+    """Write time and code of each object once for each of its matches."""
+    for row in range(off.shape[0] - 1):
+        for i in range(off[row], off[row + 1]):
+            all_ts[i] = ts[row]
+            all_codes[i] = codes[row]
+
+
+@lean_kernel
 def _lay_out(off: Offsets, text: Bytes, width: int, rows: Bytes) -> None:
     """Write texts that are shorter than a row each into one, with the length behind."""
     for i in range(off.shape[0] - 1):
@@ -230,6 +240,12 @@ def _gather_rows(
     """Write the texts of some rows one behind the other, and where each begins."""
     at = np.int64(0)
     for i in range(place.shape[0]):
+        if i + _AHEAD < place.shape[0]:
+            coming = place[i + _AHEAD]
+            if coming < split:
+                prefetch(first, coming * width)
+            else:
+                prefetch(second, (coming - split) * more_width)
         off[i] = at
         p = place[i]
         if p < split:

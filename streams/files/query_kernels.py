@@ -13,7 +13,8 @@ whole, and is read by a real parser; so nothing here decides what is valid.
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.kernel import kernel
+from streams.kernel import lean_kernel
+from streams.number_kernels import number_at
 
 __all__ = [
     "ABSENT",
@@ -26,12 +27,14 @@ __all__ = [
     "TRUE",
     "find_values",
     "list_items",
+    "list_numbers",
     "read_integers",
     "scan_lines",
 ]
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 #: Kinds of value; a null is absent. A list is of numbers or of strings, by its field.
 ABSENT, TEXT, INTEGER, NUMBER, TRUE, FALSE, LIST, OBJECT = 0, 1, 2, 3, 4, 5, 6, 7
@@ -43,7 +46,7 @@ _OPENED, _AFTER_COMMA, _AFTER_VALUE = 0, 1, 2  # where a scan stands between the
 _NULL, _TRUE, _FALSE = (np.frombuffer(word, np.uint8) for word in (b"null", b"true", b"false"))
 
 
-@kernel
+@lean_kernel
 def _blank(data: Bytes, at: int, stop: int) -> int:
     """Return the place of the next byte that is not white space."""
     while at < stop and (data[at] == _SPACE or data[at] == _TAB or data[at] == _CR):
@@ -51,7 +54,7 @@ def _blank(data: Bytes, at: int, stop: int) -> int:
     return at
 
 
-@kernel
+@lean_kernel
 def _is_word(data: Bytes, at: int, stop: int, word: Bytes) -> bool:
     if at + len(word) > stop:
         return False
@@ -61,7 +64,7 @@ def _is_word(data: Bytes, at: int, stop: int, word: Bytes) -> bool:
     return j == len(word)
 
 
-@kernel
+@lean_kernel
 def _string_end(data: Bytes, at: int, stop: int) -> int:
     """Return the place of the quote that ends a string whose first character is at `at`; -1 where it is not plain."""
     while at < stop:
@@ -74,14 +77,14 @@ def _string_end(data: Bytes, at: int, stop: int) -> int:
     return -1
 
 
-@kernel
+@lean_kernel
 def _digits(data: Bytes, at: int, stop: int) -> int:
     while at < stop and _ZERO <= data[at] <= _NINE:
         at += 1
     return at
 
 
-@kernel
+@lean_kernel
 def _number_end(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """Return the end and the kind of a number; -1 where it is none, or is minus nought, which is no integer as written."""
     first = at + 1 if at < stop and data[at] == _MINUS else at
@@ -106,7 +109,7 @@ def _number_end(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     return end, kind
 
 
-@kernel
+@lean_kernel
 def _list_end(data: Bytes, at: int, stop: int, texts: bool) -> tuple[int, int]:
     """Return the place of the bracket that ends a list, and the number of its items; -1 where it is not plain."""
     at = _blank(data, at, stop)
@@ -131,7 +134,7 @@ def _list_end(data: Bytes, at: int, stop: int, texts: bool) -> tuple[int, int]:
     return -1, 0
 
 
-@kernel
+@lean_kernel
 def _value(data: Bytes, at: int, stop: int, texts: bool) -> tuple[int, int, int, int, int]:
     """Return kind, begin, end, count and the place after a value; kind -1 where it is not plain."""
     byte = data[at]
@@ -153,7 +156,7 @@ def _value(data: Bytes, at: int, stop: int, texts: bool) -> tuple[int, int, int,
     return (kind, at, end, 0, end) if end >= 0 else (-1, 0, 0, 0, 0)
 
 
-@kernel
+@lean_kernel
 def _find_word(
     data: Bytes, begin: int, end: int, words: Bytes, word_off: Ints, first: int, stop: int, guess: int
 ) -> int:
@@ -169,7 +172,7 @@ def _find_word(
     return -1
 
 
-@kernel
+@lean_kernel
 def _scan_line(
     data: Bytes, start: int, stop: int, row: int, words: Bytes, word_off: Ints, inner: int, fields: int, allowed: Ints,
     of_texts: NDArray[np.bool_], kinds: Bytes, begins: Ints, ends: Ints, counts: Ints,
@@ -218,7 +221,7 @@ def _scan_line(
         state = _OPENED if kind == OBJECT else _AFTER_VALUE
 
 
-@kernel
+@lean_kernel
 def scan_lines(
     data: Bytes, starts: Ints, stops: Ints, words: Bytes, word_off: Ints, inner: int, fields: int, allowed: Ints,
     of_texts: NDArray[np.bool_], kinds: Bytes, begins: Ints, ends: Ints, counts: Ints, plain: NDArray[np.bool_],
@@ -235,7 +238,7 @@ def scan_lines(
         )  # fmt: skip
 
 
-@kernel
+@lean_kernel
 def find_values(
     data: Bytes,
     begins: Ints,
@@ -255,7 +258,7 @@ def find_values(
         found[row] = word - first if word >= 0 else -1
 
 
-@kernel
+@lean_kernel
 def read_integers(data: Bytes, begins: Ints, ends: Ints, kinds: Bytes, values: Ints, fits: NDArray[np.bool_]) -> None:
     """Read integers of at most 18 digits; `fits` becomes false for longer ones."""
     for row in range(len(begins)):
@@ -274,7 +277,25 @@ def read_integers(data: Bytes, begins: Ints, ends: Ints, kinds: Bytes, values: I
         values[row] = -value if negative else value
 
 
-@kernel
+@lean_kernel
+def list_numbers(
+    data: Bytes, begins: Ints, ends: Ints, kinds: Bytes, counts: Ints, numbers: Floats, missed: NDArray[np.bool_]
+) -> None:
+    """Read the numbers of lists of one width, and tell of each such list whether one of them is none that can be read here."""
+    for row in range(len(begins)):
+        if kinds[row] != LIST or counts[row] != numbers.shape[1]:
+            continue
+        at = begins[row]
+        for place in range(numbers.shape[1]):
+            at = _blank(data, at + (place > 0), ends[row])  # behind a comma
+            at, _, _, numbers[row, place] = number_at(data, at, ends[row])
+            missed[row] = missed[row] or at < 0
+            if at < 0:
+                break
+            at = _blank(data, at, ends[row])
+
+
+@lean_kernel
 def list_items(
     data: Bytes, begins: Ints, ends: Ints, kinds: Bytes, texts: bool, item_begins: Ints, item_ends: Ints
 ) -> None:

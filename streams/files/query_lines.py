@@ -25,6 +25,7 @@ from streams.files.query_kernels import (
     TRUE,
     find_values,
     list_items,
+    list_numbers,
     read_integers,
     scan_lines,
 )
@@ -130,13 +131,11 @@ class QueryLines:
 
     def numbers(self, name: str, width: int) -> Floats:
         """Return the numbers of lists of this width, NaN in all others."""
-        begins, ends = self._items(name)
-        sizes = self.sizes(name)
-        rows = np.flatnonzero(sizes == width)
-        off = np.cumsum(np.maximum(sizes, 0)) - np.maximum(sizes, 0)
-        places = (off[rows, None] + np.arange(width)).reshape(-1)
-        numbers = np.full((len(self), width), np.nan)
-        numbers[rows] = _floats(self._data, begins[places], ends[places]).reshape(-1, width)
+        begins, ends, kinds = self._field(name)
+        numbers, missed = np.full((len(self), width), np.nan), np.zeros(len(self), np.bool_)
+        list_numbers(self._data, begins, ends, kinds, self._counts[_SLOTS.index(name)], numbers, missed)
+        for row in np.flatnonzero(missed).tolist():  # more digits, or a larger power of ten, than a kernel decides
+            numbers[row] = list(map(float, self._data[begins[row] : ends[row]].tobytes().split(b",")))
         return numbers
 
     def texts(self, name: str) -> pa.ListArray:

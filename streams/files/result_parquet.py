@@ -1,9 +1,11 @@
 """Results as Parquet: straight into one file, or by parts that survive a crash.
 
+Matches and events are encoded by kernels of ours (`streams.files.match_groups`), lists by Arrow; a file has row groups of both.
+
 A Parquet file cannot be cut and taken up again, because what makes it readable stands at its end. A run that takes checkpoints
 therefore keeps each full row group in a file of its own, in a folder beside the results, and joins them when it ends;
 rows that wait for a group to fill up are part of the checkpoint. The joined file is the one that a run without
-checkpoints writes: the same rows in the same row groups.
+checkpoints writes: the same row groups, byte for byte.
 """
 
 import os
@@ -18,8 +20,10 @@ import pyarrow.parquet as pq
 from streams.batches import AnswerBatch, EventBatch, MatchBatch, TupleBatch
 from streams.errors import InputError
 from streams.files.line_files import writing
+from streams.files.match_groups import match_group
 from streams.files.named_hits import NamedHits
-from streams.files.result_lines import RESULT_SCHEMA, WRITTEN_SCHEMA, result_tables, written_table
+from streams.files.parquet_groups import Group, GroupFile, groups_of
+from streams.files.result_lines import RESULT_SCHEMA, result_tables, written_table
 
 __all__ = ["ParquetParts", "ParquetWriter"]
 
@@ -32,10 +36,8 @@ _LEAVES = (
     *("objects.list.element.id", "objects.list.element.value", "terms.list.element.term", "terms.list.element.count"),
 )
 
-#: How columns are written. Readers are not told of our dictionaries: to them these are strings. Bounds of the names of
-#: queries would be of no use, as a group has names of all sorts, and cost more than writing them; so would those of a column
-#: with hardly more than one value. The names of queries are most of the file and most of the work: they are compressed by
-#: what is fast, everything else by what is small.
+#: How Arrow writes columns. Readers are not told of our dictionaries: to them these are strings. Bounds of the names of
+#: queries would be of no use, as a group has names of all sorts; so would those of a column with hardly more than one value.
 _LAYOUT: dict[str, Any] = {
     "compression": {leaf: "snappy" if leaf == "query" else "zstd" for leaf in _LEAVES},
     "use_dictionary": ["type", "object", "detect", "objects.list.element.id", "terms.list.element.term"],
@@ -45,6 +47,16 @@ _LAYOUT: dict[str, Any] = {
     "write_batch_size": 1 << 14,
     "store_schema": False,
 }
+
+
+def _encoded(table: pa.Table) -> Group:
+    """Return rows as a row group."""
+    found = match_group(table)
+    if found is not None:
+        return found
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, row_group_size=table.num_rows, **_LAYOUT)
+    return next(groups_of(pa.BufferReader(sink.getvalue())))
 
 
 class _Waiting:
@@ -99,8 +111,9 @@ class ParquetWriter:
     def _flush(self) -> None:
         table = self._waiting.take()
         if table is not None:
+            group = _encoded(table)
             with writing(self._path):
-                self._file.write_table(table)
+                self._file.append(group)
 
     def close(self) -> None:
         """Write what waits, and the footer."""
@@ -156,12 +169,12 @@ class ParquetParts:
 
     def _split(self, groups: int) -> None:
         try:
-            with pq.ParquetFile(self._path) as file:
-                found = file.num_row_groups
+            with pa.OSFile(str(self._path)) as file:
+                found = pq.read_metadata(file).num_row_groups
                 if found >= groups:
                     self._folder.mkdir(exist_ok=True)
-                    for group in range(groups):
-                        self._write_part(group, file.read_row_group(group))
+                    for number, group in zip(range(groups), groups_of(file), strict=False):
+                        self._write_part(number, group)
         except (OSError, pa.ArrowException) as error:
             raise InputError(
                 f"{self._folder}: parts of {self._path.name} that the checkpoint counts ({groups}) are missing; "
@@ -173,20 +186,19 @@ class ParquetParts:
                 "it was changed since, so start afresh or bring the file back"
             )
 
-    def _write_part(self, group: int, table: pa.Table) -> None:
+    def _write_part(self, number: int, group: Group) -> None:
         partial = self._folder / "partial"
         with writing(partial):
-            with open(partial, "wb") as file:
-                pq.write_table(written_table(table), file, row_group_size=table.num_rows, **_LAYOUT)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._part(group))
+            file = GroupFile(partial, RESULT_SCHEMA)
+            file.append(group)
+            file.close(durable=True)
+            partial.replace(self._part(number))
 
     def write(self, batch: MatchBatch | EventBatch | AnswerBatch | TupleBatch | NamedHits) -> None:
         """Write a batch of results, or keep it until a row group is full."""
         for table in result_tables(batch):
             if self._waiting.add(table):
-                self._write_part(self._groups, self._waiting.take())
+                self._write_part(self._groups, _encoded(self._waiting.take()))
                 self._groups += 1
 
     def snapshot(self) -> dict[str, Any]:
@@ -198,22 +210,23 @@ class ParquetParts:
         partial = self._folder / "partial"
         joined = _new_file(partial)
         with writing(self._path):
-            for table in self._tables():
-                joined.write_table(table, row_group_size=table.num_rows)
+            for group in self._all_groups():
+                joined.append(group)
             joined.close()
             partial.replace(self._path)
             shutil.rmtree(self._folder)
 
-    def _tables(self) -> Iterator[pa.Table]:
-        for group in range(self._groups):
-            yield written_table(pq.read_table(self._part(group), schema=RESULT_SCHEMA))
+    def _all_groups(self) -> Iterator[Group]:
+        for number in range(self._groups):
+            with pa.OSFile(str(self._part(number))) as part:
+                yield from groups_of(part)
         rest = self._waiting.take()
         if rest is not None:
-            yield rest
+            yield _encoded(rest)
 
 
-def _new_file(path: Path) -> Any:
+def _new_file(path: Path) -> GroupFile:
     try:
-        return pq.ParquetWriter(str(path), WRITTEN_SCHEMA, **_LAYOUT)
+        return GroupFile(path, RESULT_SCHEMA)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}; check the folder and its owner") from error

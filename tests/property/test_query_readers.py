@@ -139,6 +139,33 @@ def test_damaged_lines_are_read_exactly(folder, line):
         assert rows(read(path)) == fast
 
 
+few_or_many = st.text("0123456789", min_size=1, max_size=30)
+digits = few_or_many | st.text("0123456789", min_size=17, max_size=20)  # as many as 64 bits take, and one more
+spelled = st.one_of(
+    st.builds("0.{}".format, digits),
+    st.builds("{}.{}e-{}".format, st.integers(0, 9), digits, st.integers(0, 330)),
+    st.builds("{}E{}{}".format, st.integers(1, 10**19), st.sampled_from(["-", "-0"]), st.integers(20, 60)),
+    st.sampled_from(["1", "-0.0", "-9", "10.0", "1e1", "1E+1", "0e999", "1e-400", "1e400", "1" + "0" * 400, "9" * 19]),
+)
+spaced = st.sampled_from(["", " ", "\t \t"])
+
+
+@given(st.lists(st.tuples(spelled, spelled, spelled, spaced), min_size=3, max_size=9))
+def test_places_of_any_spelling_are_the_nearest_doubles(folder, places):
+    """However a number is written, it is the double that Python makes of it, to the last bit, or the line is refused alike."""
+    path = folder / "spelled.jsonl"
+    lines = []
+    for number, (x, y, radius, space) in enumerate(places):
+        at = f"[{space}{x}{space},{space}{y}{space}]"
+        lines.append(f'{{"op":"register","id":{2 * number},"ts":0,"type":"knn","at":{at},"k":1}}')
+        circle = f"[{x}{space},{y},{space}{radius}]"
+        lines.append(f'{{"op":"register","id":{2 * number + 1},"ts":0,"type":"range","region":{{"circle":{circle}}}}}')
+    path.write_text("\n".join(lines))
+    fast = rows(read(path))
+    with mock.patch.object(query_columns._Columns, "vouched", lambda columns: np.zeros(len(columns), np.bool_)):
+        assert rows(read(path)) == fast
+
+
 @given(st.lists(valid, max_size=25))
 def test_valid_queries_are_refused_only_for_what_came_before(folder, operations):
     """A well-formed operation is accepted unless it is late, its id is taken, or there is nothing to end."""

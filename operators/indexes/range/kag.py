@@ -7,6 +7,17 @@ its queries are, so that neither the size of the space nor what lies elsewhere m
 16 bytes (the box in quanta, two further keywords); the exact region is looked at only where the filter leaves a doubt.
 Where regions are so large that space tells little apart, the second keyword does. Equal queries share one posting. A query
 that any of its keywords finds has a posting under each of them; of many keywords, where its region is small, one by its place.
+
+Its kernels, by what they are about (each ``kag_*_kernels``):
+
+    group     the layout of everything; blocks, frames, groups and their grids
+    place     where in a list or a cell a posting goes, and leaves
+    tag       what a posting says of a query's further keywords
+    bundle    equal queries that share a posting
+    filing    queries are filed
+    removal   queries are taken out
+    hint      the memory that filing and removal will touch is asked for ahead
+    probe     objects are matched
 """
 
 from typing import Any
@@ -18,7 +29,7 @@ from operators.indexes.core.growth import lined
 from operators.indexes.core.quanta import boxes_in_quanta, places_in_quanta
 from operators.indexes.core.query_table import ANY, KIND, QueryTable
 from operators.indexes.core.structure import Bounds, Found, Probe
-from operators.indexes.range import kag_kernels
+from operators.indexes.range import kag_filing_kernels, kag_removal_kernels, kag_tag_kernels
 from operators.indexes.range.kag_group_kernels import (
     APART,
     BUNDLES_TOP,
@@ -117,7 +128,7 @@ class Kag:
         self._grow_words()
         self._grow_rows()
         table = self._table
-        said = kag_kernels.said(slots, table.traits)
+        said = kag_tag_kernels.said(slots, table.traits)
         if said & ANY:
             self._choose(slots, bounds)
         slots, words, bounds = self._postings_of(slots, bounds)
@@ -127,10 +138,10 @@ class Kag:
         if said & REGION_CIRCLE:
             round_ones = self._round(slots, bounds)
             self._rounds = self._rounds or bool(np.count_nonzero(round_ones))
-        kag_kernels.tag(slots, words, round_ones, table.kw, table.pool, table.traits, tags, flags)
+        kag_tag_kernels.tag(slots, words, round_ones, table.kw, table.pool, table.traits, tags, flags)
         done = 0
         while done < len(slots):
-            done = kag_kernels.add(
+            done = kag_filing_kernels.add(
                 done, slots, words, box, tags, flags, self._directory, self._groups, self._cells, self._postings,
                 self._free, self._free_cells, self._bundles, self._members, self._apart, self._state, table.shape, table.traits,
                 table.kw, table.pool, *self._tuning,
@@ -144,7 +155,7 @@ class Kag:
         out = np.zeros(len(own), np.bool_)
         done = 0
         while done < len(own):
-            done = kag_kernels.discard(
+            done = kag_removal_kernels.discard(
                 done, own, words, box, out, self._where, self._directory, self._groups, self._cells, self._postings,
                 self._free, self._free_cells, self._bundles, self._members, self._apart, self._state,
                 self._table.kw, *self._tuning,
