@@ -2,8 +2,8 @@
 
 theta       float64 by slot: the score of the threshold; CUT of a head is its `seq`
 heads       int32 rows by slot: see the constants
-entries     score (float64) and seq (int32, a distance from BASE) in blocks, best first: by score, of equal ones the newer first
-free        int64 by class of blocks: the first free one, which has the next in its first `seq`
+high, low   entries in blocks, best first, as keys (`entry_keys`); a place is how far a message is from BASE, 0 for all up to it
+free        int64 by class of blocks: the first free one, which has the next in its first `high`
 oldest, pages   see `expiry_calendar`
 retuned     int32: slots whose threshold has changed, each once
 sizes       int32 rows by k: the capacity of a buffer, what is kept of one that has overflowed, its room once it has a threshold
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
 from operators.indexes.topk.buffer_blocks import TOP, USED, class_of, give_block, room_of, take_block
+from operators.indexes.topk.entry_keys import fits, high_of, low_of, place_at, score_at
 from operators.indexes.topk.expiry_calendar import NOWHERE, due_slots, leave, stand
 from streams.kernel import kernel, lean_kernel
 
@@ -28,12 +29,14 @@ Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
-Entries = NDArray[np.int32]
+Highs = NDArray[np.int64]
+Lows = NDArray[Any]  # see `entry_keys`
 
-#: Places in `state` behind those of blocks: `seq` 0 of entries; first of the window; slots in `retuned`; whether
-#: entries with k newer ones at least as good are dropped.
-BASE, FIRST, RETUNED, SKYBAND = range(3, 7)
-STATE_SIZE = 7
+#: Places in `state` behind those of blocks: the `seq` before the first that has a place; where the window begins, as a place;
+#: slots in `retuned`; whether entries with k newer ones at least as good are dropped; whether a score was met that keys
+#: do not have.
+BASE, FIRST, RETUNED, SKYBAND, ODD = range(3, 8)
+STATE_SIZE = 8
 
 #: Columns of a head: start of the block, entries, and k, class of the block and marks, packed.
 START, LENGTH, PACKED, CUT = range(4)
@@ -55,7 +58,7 @@ def _note(slot: Int, heads: Slots, retuned: Slots, state: Ints) -> None:
 
 
 @lean_kernel
-def _prune(base: Int, length: Int, k: Int, first: Int, skyband: Int, score: Floats, seq: Entries) -> Int:
+def _prune(base: Int, length: Int, k: Int, first: Int, skyband: Int, high: Highs, low: Lows) -> Int:
     """Drop what has expired or has k newer entries at least as good (Definition 11); return what is left.
 
     Dominance is transitive, so it is enough to count among those that are kept. Places are unsigned in all loops over entries:
@@ -63,27 +66,26 @@ def _prune(base: Int, length: Int, k: Int, first: Int, skyband: Int, score: Floa
     """
     begin, kept = np.uint64(base), np.uint64(0)
     for e in range(np.uint64(length)):
-        age = seq[begin + e]
+        age = place_at(high, low, begin + e)
         if age < first:
             continue
         if skyband != 0 and np.int64(kept) >= k:
             newer = np.int32(0)
             for other in range(kept):
-                newer += np.int32(seq[begin + other] > age)
+                newer += np.int32(place_at(high, low, begin + other) > age)
             if newer >= k:
                 continue
-        score[begin + kept] = score[begin + e]
-        seq[begin + kept] = age
+        high[begin + kept], low[begin + kept] = high[begin + e], low[begin + e]
         kept += np.uint64(1)
     return np.int64(kept)
 
 
 @lean_kernel
-def _oldest(base: Int, length: Int, seq: Entries) -> Int:
+def _oldest(base: Int, length: Int, high: Highs, low: Lows) -> Int:
     begin = np.uint64(base)
-    oldest = seq[begin]
+    oldest = place_at(high, low, begin)
     for e in range(np.uint64(length)):
-        oldest = min(oldest, seq[begin + e])
+        oldest = min(oldest, place_at(high, low, begin + e))
     return np.int64(oldest)
 
 
@@ -96,52 +98,51 @@ def _set_block(slot: Int, start: Int, block_class: Int, heads: Slots) -> None:
 
 @lean_kernel
 def _overflow(
-    slot: Int, length: Int, k: Int, theta: Floats, heads: Slots, score: Floats, seq: Entries, retuned: Slots, sizes: Slots,
+    slot: Int, length: Int, k: Int, theta: Floats, heads: Slots, high: Highs, low: Lows, retuned: Slots, sizes: Slots,
     state: Ints,
 ) -> Int:  # fmt: skip
     """Make a buffer that is too long shorter: by what is of no use, then by raising its threshold; return its length."""
     base, capacity = np.int64(heads[slot, START]), np.int64(sizes[k, 0])
-    length = _prune(base, length, k, state[FIRST], state[SKYBAND], score, seq)
+    length = _prune(base, length, k, state[FIRST], state[SKYBAND], high, low)
     if length <= (capacity - (capacity >> 3) if state[SKYBAND] != 0 else capacity):
         return length
     keep = max(k, min(np.int64(sizes[k, 1]), length - 1))
     if keep >= length:
         return length
-    theta[slot] = score[base + keep]
-    heads[slot, CUT] = seq[base + keep]
+    theta[slot] = score_at(high, low, base + keep)
+    heads[slot, CUT] = place_at(high, low, base + keep)
     _note(slot, heads, retuned, state)
     return keep
 
 
 @lean_kernel
 def _make_room(
-    slot: Int, length: Int, k: Int, heads: Slots, score: Floats, seq: Entries, free: Ints, sizes: Slots, state: Ints
+    slot: Int, length: Int, k: Int, heads: Slots, high: Highs, low: Lows, free: Ints, sizes: Slots, state: Ints
 ) -> Int:
     """Make room for one more entry in a buffer whose block is full; return its length, -1 where the pools must grow first."""
     base, block_class = np.int64(heads[slot, START]), (np.int64(heads[slot, PACKED]) >> CLASS_SHIFT) & CLASS_MASK
     room = room_of(block_class)
-    length = _prune(base, length, k, state[FIRST], state[SKYBAND], score, seq)
+    length = _prune(base, length, k, state[FIRST], state[SKYBAND], high, low)
     heads[slot, LENGTH] = length
     if length <= room - 1 - (room >> 3):
         return length
     larger = class_of(max(length + 1, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 2))))
     if larger == block_class:
         return length
-    block = take_block(larger, seq, free, state)
+    block = take_block(larger, high, free, state)
     if block < 0:
         return np.int64(-1)
     for e in range(length):
-        score[block + e] = score[base + e]
-        seq[block + e] = seq[base + e]
-    give_block(base, block_class, seq, free, state)
+        high[block + e], low[block + e] = high[base + e], low[base + e]
+    give_block(base, block_class, high, free, state)
     _set_block(slot, block, larger, heads)
     return length
 
 
 @lean_kernel
 def _enter(
-    begin: Int, slots: Slots, numbers: Ints, scores: Floats, theta: Floats, heads: Slots, oldest: Slots, score: Floats,
-    seq: Entries, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints, changed: Slots, count: Int,
+    begin: Int, slots: Slots, numbers: Ints, scores: Floats, theta: Floats, heads: Slots, oldest: Slots, high: Highs,
+    low: Lows, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints, changed: Slots, count: Int,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Enter pairs from `begin` on; return where to go on when the pools have grown, or the end, and the length of `changed`."""
     pairs, first = slots.shape[0], state[FIRST]
@@ -152,36 +153,38 @@ def _enter(
         if i + _AHEAD < pairs:
             start, ahead = np.int64(heads[slots[i + _AHEAD], START]), np.int64(heads[slots[i + _AHEAD], LENGTH])
             for e in range(start, start + ahead + 7, 8):
-                prefetch(score, e)
+                prefetch(high, e)
             for e in range(start, start + ahead + 15, 16):
-                prefetch(seq, e)
+                prefetch(low, e)
         slot, value, number = np.int64(slots[i]), scores[i], numbers[i] - state[BASE]
         if number < first or value < theta[slot] or (value == theta[slot] and number < heads[slot, CUT]):
             continue
         packed = np.int64(heads[slot, PACKED])
         length, k = np.int64(heads[slot, LENGTH]), packed >> K_SHIFT
+        if not fits(value, low):
+            state[ODD] = 1
+            return np.int64(i), count
         if length == room_of((packed >> CLASS_SHIFT) & CLASS_MASK):
-            length = _make_room(slot, length, k, heads, score, seq, free, sizes, state)
+            length = _make_room(slot, length, k, heads, high, low, free, sizes, state)
             if length < 0:
                 return np.int64(i), count
-        base = np.int64(heads[slot, START])
+        base, above, below = np.int64(heads[slot, START]), high_of(value, number, low), low_of(number, low)
         begin_u, place = np.uint64(base), np.int64(0)
         for e in range(np.uint64(length)):  # without branches: what decides is where a message ends up, not how
-            place += score[begin_u + e] > value
-        while place < length and score[base + place] == value and seq[base + place] >= number:
+            place += high[begin_u + e] > above
+        while place < length and high[base + place] == above and low[base + place] >= below:
             place += 1
-        if place > 0 and seq[base + place - 1] == number and score[base + place - 1] == value:
+        if place > 0 and high[base + place - 1] == above and low[base + place - 1] == below:
             continue
         behind, before = np.uint64(base + length), np.uint64(base + place)
         while behind > before:
-            score[behind] = score[behind - np.uint64(1)]
-            seq[behind] = seq[behind - np.uint64(1)]
+            high[behind] = high[behind - np.uint64(1)]
+            low[behind] = low[behind - np.uint64(1)]
             behind -= np.uint64(1)
-        score[base + place] = value
-        seq[base + place] = number
+        high[base + place], low[base + place] = above, below
         length += 1
         if length > sizes[k, 0]:
-            length = _overflow(slot, length, k, theta, heads, score, seq, retuned, sizes, state)
+            length = _overflow(slot, length, k, theta, heads, high, low, retuned, sizes, state)
         heads[slot, LENGTH] = length
         if place < k:
             if heads[slot, PACKED] & CHANGED == 0:
@@ -196,7 +199,7 @@ def _enter(
 
 
 @lean_kernel
-def _shed(slot: Int, first: Int, heads: Slots, score: Floats, seq: Entries) -> bool:
+def _shed(slot: Int, first: Int, heads: Slots, high: Highs, low: Lows) -> bool:
     """Drop the entries of a buffer that have expired; return whether one of them was in the result.
 
     Without branches: which entry has expired cannot be foreseen, and a wrong guess costs more than all the moves.
@@ -205,9 +208,8 @@ def _shed(slot: Int, first: Int, heads: Slots, score: Floats, seq: Entries) -> b
     k = np.uint64(np.int64(heads[slot, PACKED]) >> K_SHIFT)
     kept, stays = np.uint64(0), np.uint64(0)
     for e in range(length):
-        age = seq[begin + e]
-        score[begin + kept] = score[begin + e]
-        seq[begin + kept] = age
+        age = place_at(high, low, begin + e)
+        high[begin + kept], low[begin + kept] = high[begin + e], low[begin + e]
         kept += np.uint64(age >= first)
         stays = kept if e < k else stays
     heads[slot, LENGTH] = kept
@@ -226,7 +228,7 @@ def _wants(slot: Int, theta: Floats, heads: Slots) -> bool:
 
 @lean_kernel
 def _expire(
-    first: Int, theta: Floats, heads: Slots, oldest: Slots, score: Floats, seq: Entries, free: Ints, pages: Slots,
+    first: Int, theta: Floats, heads: Slots, oldest: Slots, high: Highs, low: Lows, free: Ints, pages: Slots,
     retuned: Slots, sizes: Slots, state: Ints, changed: Slots, wanting: Slots,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Move the window on; return how many slots are in `changed` and in `wanting`."""
@@ -241,15 +243,15 @@ def _expire(
         if i + _AHEAD < due:
             start, ahead = np.int64(heads[changed[i + _AHEAD], START]), np.int64(heads[changed[i + _AHEAD], LENGTH])
             for e in range(start, start + ahead + 7, 8):
-                prefetch(score, e)
+                prefetch(high, e)
             for e in range(start, start + ahead + 15, 16):
-                prefetch(seq, e)
+                prefetch(low, e)
         slot = np.int64(changed[i])
-        gone = _shed(slot, first, heads, score, seq)
+        gone = _shed(slot, first, heads, high, low)
         length = np.int64(heads[slot, LENGTH])
         if length > 0:
             k = np.int64(heads[slot, PACKED]) >> K_SHIFT
-            stand(slot, _oldest(np.int64(heads[slot, START]), min(length, k), seq), oldest, pages)
+            stand(slot, _oldest(np.int64(heads[slot, START]), min(length, k), high, low), oldest, pages)
         if gone:
             changed[count] = slot
             count += 1
@@ -261,14 +263,14 @@ def _expire(
 
 @lean_kernel
 def _expire_some(
-    slots: Slots, firsts: Ints, theta: Floats, heads: Slots, score: Floats, seq: Entries, state: Ints, changed: Slots,
+    slots: Slots, firsts: Ints, theta: Floats, heads: Slots, high: Highs, low: Lows, state: Ints, changed: Slots,
     wanting: Slots,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Drop entries of some buffers by a window of each; where they stand in the calendar is early enough."""
     count, wants = np.int64(0), np.int64(0)
     for i in range(slots.shape[0]):
         slot = np.int64(slots[i])
-        if _shed(slot, firsts[i] - state[BASE], heads, score, seq):
+        if _shed(slot, firsts[i] - state[BASE], heads, high, low):
             changed[count] = slot
             count += 1
         if _wants(slot, theta, heads):
@@ -280,49 +282,51 @@ def _expire_some(
 @kernel
 def _refill(
     begin: Int, slots: Slots, off: Ints, numbers: Ints, scores: Floats, floor: Floats, theta: Floats, heads: Slots,
-    oldest: Slots, score: Floats, seq: Entries, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints,
+    oldest: Slots, high: Highs, low: Lows, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints,
 ) -> Int:  # fmt: skip
     """Replace buffers by what was found, from `begin` on; return where to go on when the pools have grown, or the end."""
     most = np.int64(0)
     for i in range(begin, slots.shape[0]):
         most = max(most, off[i + 1] - off[i])
-    found_score, found_seq = np.empty(most, np.float64), np.empty(most, np.int32)
+    found_high, found_low = np.empty(most, np.int64), np.empty(most, low.dtype)
     for i in range(begin, slots.shape[0]):
         slot = np.int64(slots[i])
         packed = np.int64(heads[slot, PACKED])
         k, block_class = packed >> K_SHIFT, (packed >> CLASS_SHIFT) & CLASS_MASK
         length = off[i + 1] - off[i]
         for e in range(length):
-            found_score[e] = scores[off[i] + e]
-            found_seq[e] = numbers[off[i] + e] - state[BASE]
+            score, place = scores[off[i] + e], max(numbers[off[i] + e] - state[BASE], np.int64(0))
+            if not fits(score, low):
+                state[ODD] = 1
+                return np.int64(i)
+            found_high[e], found_low[e] = high_of(score, place, low), low_of(place, low)
         cut = np.int64(NO_CUT)
-        if length > 0 and found_score[length - 1] == floor[i]:
-            cut = found_seq[length - 1]
-        length = _prune(np.int64(0), length, k, state[FIRST], state[SKYBAND], found_score, found_seq)
+        if length > 0 and scores[off[i] + length - 1] == floor[i]:
+            cut = max(numbers[off[i] + length - 1] - state[BASE], np.int64(NO_CUT))
+        length = _prune(np.int64(0), length, k, state[FIRST], state[SKYBAND], found_high, found_low)
         fitting = np.int64(0)
         if length > 0:
             least = np.int64(sizes[k, 2]) if floor[i] > -np.inf else np.int64(0)  # few are all there is to know
             fitting = class_of(max(length, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 3)), least))
         if fitting != block_class:
-            block = take_block(fitting, seq, free, state)
+            block = take_block(fitting, high, free, state)
             if block < 0:
                 return np.int64(i)
-            give_block(np.int64(heads[slot, START]), block_class, seq, free, state)
+            give_block(np.int64(heads[slot, START]), block_class, high, free, state)
             _set_block(slot, block, fitting, heads)
         base = np.int64(heads[slot, START])
         for e in range(length):
-            score[base + e] = found_score[e]
-            seq[base + e] = found_seq[e]
+            high[base + e], low[base + e] = found_high[e], found_low[e]
         heads[slot, PACKED] &= ~WANTING
         if floor[i] != theta[slot]:
             _note(slot, heads, retuned, state)
         theta[slot] = floor[i]
         heads[slot, CUT] = cut
         if length > sizes[k, 0]:
-            length = _overflow(slot, length, k, theta, heads, score, seq, retuned, sizes, state)
+            length = _overflow(slot, length, k, theta, heads, high, low, retuned, sizes, state)
         heads[slot, LENGTH] = length
         if length > 0:
-            stand(slot, _oldest(base, min(length, k), seq), oldest, pages)
+            stand(slot, _oldest(base, min(length, k), high, low), oldest, pages)
         else:
             leave(slot, oldest)
     return np.int64(slots.shape[0])
@@ -330,7 +334,7 @@ def _refill(
 
 @lean_kernel
 def _raise_to(
-    slots: Slots, floors: Floats, cuts: Ints, theta: Floats, heads: Slots, score: Floats, seq: Entries, retuned: Slots,
+    slots: Slots, floors: Floats, cuts: Ints, theta: Floats, heads: Slots, high: Highs, low: Lows, retuned: Slots,
     state: Ints,
 ) -> None:  # fmt: skip
     """Raise thresholds to those of others, and drop what is below."""
@@ -342,10 +346,10 @@ def _raise_to(
         heads[slot, CUT] = cut
         _note(slot, heads, retuned, state)
         base, length = np.int64(heads[slot, START]), np.int64(heads[slot, LENGTH])
-        while length > 0 and (
-            score[base + length - 1] < floors[i]
-            or (score[base + length - 1] == floors[i] and seq[base + length - 1] < cut)
-        ):
+        while length > 0:
+            score = score_at(high, low, base + length - 1)
+            if score > floors[i] or (score == floors[i] and place_at(high, low, base + length - 1) >= cut):
+                break
             length -= 1
         heads[slot, LENGTH] = length
 
@@ -365,7 +369,7 @@ def open_buffers(slots: Slots, wanted: Slots, theta: Floats, heads: Slots, oldes
 
 @lean_kernel
 def _close(
-    slots: Slots, theta: Floats, heads: Slots, oldest: Slots, score: Floats, seq: Entries, free: Ints, pages: Slots,
+    slots: Slots, theta: Floats, heads: Slots, oldest: Slots, high: Highs, low: Lows, free: Ints, pages: Slots,
     retuned: Slots, sizes: Slots, state: Ints,
 ) -> None:  # fmt: skip
     """Give back what buffers take; `retuned` forgets them."""
@@ -374,7 +378,7 @@ def _close(
         slot = np.int64(slots[i])
         packed = np.int64(heads[slot, PACKED])
         leave(slot, oldest)
-        give_block(np.int64(heads[slot, START]), (packed >> CLASS_SHIFT) & CLASS_MASK, seq, free, state)
+        give_block(np.int64(heads[slot, START]), (packed >> CLASS_SHIFT) & CLASS_MASK, high, free, state)
         some = some or packed & NOTED != 0
         heads[slot, LENGTH] = 0
         heads[slot, PACKED] = 0
@@ -392,8 +396,8 @@ def gather(
     slots: Slots,
     whole: bool,
     heads: Slots,
-    score: Floats,
-    seq: Entries,
+    high: Highs,
+    low: Lows,
     base: Int,
     off: Ints,
     numbers: Ints,
@@ -404,20 +408,20 @@ def gather(
         if i + _AHEAD < slots.shape[0]:
             ahead = np.int64(heads[slots[i + _AHEAD], START])
             for e in range(ahead, ahead + heads[slots[i + _AHEAD], LENGTH], 8):
-                prefetch(score, e)
-                prefetch(seq, e)
+                prefetch(high, e)
+                prefetch(low, e)
         start, length = np.int64(heads[slots[i], START]), np.int64(heads[slots[i], LENGTH])
         if not whole:
             length = min(length, np.int64(heads[slots[i], PACKED]) >> K_SHIFT)
         begin, target = np.uint64(start), np.uint64(off[i])
         for e in range(np.uint64(length)):
-            numbers[target + e] = base + seq[begin + e]
+            numbers[target + e] = base + place_at(high, low, begin + e)
         for e in range(np.uint64(length)):
-            scores[target + e] = score[begin + e]
+            scores[target + e] = score_at(high, low, begin + e)
 
 
 @lean_kernel
-def rebase(slots: Slots, by: Int, heads: Slots, oldest: Slots, pages: Slots, seq: Entries) -> None:
+def rebase(slots: Slots, by: Int, heads: Slots, oldest: Slots, pages: Slots, high: Highs, low: Lows) -> None:
     """Count `seq` from a later base; what is far behind it has expired, wherever it is."""
     for page in range(pages.shape[0]):
         pages[page] = NO_CUT  # not later than any
@@ -429,24 +433,25 @@ def rebase(slots: Slots, by: Int, heads: Slots, oldest: Slots, pages: Slots, seq
             oldest[slot] = max(oldest[slot] - by, np.int64(NO_CUT))
         start = np.int64(heads[slot, START])
         for e in range(start, start + heads[slot, LENGTH]):
-            seq[e] = max(seq[e] - by, np.int64(NO_CUT))
+            score, place = score_at(high, low, e), max(np.int64(place_at(high, low, e)) - by, np.int64(0))
+            high[e], low[e] = high_of(score, place, low), low_of(place, low)
+
 
 
 @lean_kernel
 def repack(
-    slots: Slots, heads: Slots, score: Floats, seq: Entries, new_score: Floats, new_seq: Entries, state: Ints
-) -> None:
-    """Copy buffers into blocks that fit, one after the other in new pools."""
+    slots: Slots, heads: Slots, high: Highs, low: Lows, new_high: Highs, new_low: Lows, state: Ints
+) -> None:  # fmt: skip
+    """Copy buffers, one block after the other, into new pools; their keys become what these have."""
     state[TOP] = 0
     for i in range(slots.shape[0]):
         slot = np.int64(slots[i])
         start, length = np.int64(heads[slot, START]), np.int64(heads[slot, LENGTH])
-        fitting = class_of(length + 1 + (length >> 3) if length > 0 else 0)
         for e in range(length):
-            new_score[state[TOP] + e] = score[start + e]
-            new_seq[state[TOP] + e] = seq[start + e]
-        _set_block(slot, state[TOP], fitting, heads)
-        state[TOP] += room_of(fitting)
+            score, place = score_at(high, low, start + e), np.int64(place_at(high, low, start + e))
+            new_high[state[TOP] + e], new_low[state[TOP] + e] = high_of(score, place, new_low), low_of(place, new_low)
+        heads[slot, START] = state[TOP]
+        state[TOP] += room_of((np.int64(heads[slot, PACKED]) >> CLASS_SHIFT) & CLASS_MASK)
     state[USED] = state[TOP]
 
 

@@ -19,6 +19,7 @@ from operators.indexes.core.growth import grown
 from operators.indexes.topk import buffer_kernels as kernels
 from operators.indexes.topk.buffer_blocks import BLOCK_CLASSES, NEED, TOP, USED
 from operators.indexes.topk.buffer_rule import Ask, Rule
+from operators.indexes.topk.entry_keys import PLACES
 from operators.indexes.topk.expiry_calendar import NOWHERE, PAGE
 from operators.indexes.topk.topk_index import Answers
 from streams.columns import Ints
@@ -31,8 +32,6 @@ Slots = NDArray[np.int32]
 
 #: Entries that are not worth packing anew; how many times k a buffer is small.
 SMALLEST_REPACK, TIGHT = 4096, 4
-#: How far apart the messages of a window may be.
-LONGEST = 2**31 - 2**24
 
 _NO_CUT = -(2**62)
 
@@ -62,11 +61,12 @@ class Buffers:
         self._oldest: Slots = np.empty(0, np.int32)
         self._pages: Slots = np.empty(0, np.int32)
         self._retuned: Slots = np.empty(0, np.int32)
-        self._score: Floats = np.empty(0)
-        self._seq: Slots = np.empty(0, np.int32)
+        self._high: Ints = np.empty(0, np.int64)
+        self._low: NDArray[Any] = np.empty(0, np.uint16)
         self._free: Ints = np.full(BLOCK_CLASSES, -1, np.int64)
         self._state: Ints = np.zeros(kernels.STATE_SIZE, np.int64)
         self._state[kernels.SKYBAND] = rule.skyband
+        self._begin(0)
         self._sizes: Slots = np.zeros((1, 3), np.int32)
         self._newest: int | None = None
         self._open = 0
@@ -75,7 +75,7 @@ class Buffers:
     def _arrays(self) -> Any:
         """What kernels are given."""
         return (
-            self.theta, self._heads, self._oldest, self._score, self._seq, self._free, self._pages, self._retuned,
+            self.theta, self._heads, self._oldest, self._high, self._low, self._free, self._pages, self._retuned,
             self._sizes, self._state,
         )  # fmt: skip
 
@@ -87,7 +87,7 @@ class Buffers:
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return 32 * self._open + 12 * int(self._state[TOP]) + self._pages.nbytes
+        return 32 * self._open + (8 + self._low.itemsize) * int(self._state[TOP]) + self._pages.nbytes
 
     # --- subscriptions come and go -----------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Buffers:
             begin, count = kernels.enter(begin, slots, seq, score, *self._arrays, changed, count)
             if begin == len(slots):
                 return changed[:count]
-            self._grow()
+            self._make_room()
 
     def expire(self, first: int) -> tuple[Slots, Slots]:
         """Let the window begin at `first`; return the slots whose result has changed, and those that have run dry.
@@ -152,7 +152,7 @@ class Buffers:
         """Do the same for some slots only, by a window of each that begins no later than the next one of all."""
         changed, wanting = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
         count, wants = kernels.expire_some(
-            slots, first, self.theta, self._heads, self._score, self._seq, self._state, changed, wanting
+            slots, first, self.theta, self._heads, self._high, self._low, self._state, changed, wanting
         )
         return changed[:count], wanting[:wants]
 
@@ -169,7 +169,7 @@ class Buffers:
         off, seq, score, floor = answers.off, answers.seq, answers.score, answers.floor
         begin = 0
         while (begin := kernels.refill(begin, slots, off, seq, score, floor, *self._arrays)) < len(slots):
-            self._grow()
+            self._make_room()
         self._tidy()
 
     def retuned(self) -> Slots:
@@ -197,7 +197,7 @@ class Buffers:
         What both know together is what is above both thresholds.
         """
         kernels.raise_to(
-            slots, whole.theta, whole.cut, self.theta, self._heads, self._score, self._seq, self._retuned, self._state
+            slots, whole.theta, whole.cut, self.theta, self._heads, self._high, self._low, self._retuned, self._state
         )
         self.enter(np.repeat(slots, np.diff(whole.off)), whole.seq, whole.score)
         return self.expire_some(slots, np.full(len(slots), self.first))[1]
@@ -208,7 +208,7 @@ class Buffers:
         np.cumsum(lengths if whole else np.minimum(lengths, self._k(slots)), out=off[1:])
         seq, score = np.empty(int(off[-1]), np.int64), np.empty(int(off[-1]))
         base = int(self._state[kernels.BASE])
-        kernels.gather(slots, whole, self._heads, self._score, self._seq, base, off, seq, score)
+        kernels.gather(slots, whole, self._heads, self._high, self._low, base, off, seq, score)
         return off, seq, score
 
     def _k(self, slots: Slots) -> Slots:
@@ -219,23 +219,35 @@ class Buffers:
 
     # --- room --------------------------------------------------------------------------------------------------------
 
-    def _grow(self) -> None:
+    def _begin(self, first: int) -> None:
+        """Let an empty window begin with a message."""
+        self._state[kernels.BASE], self._state[kernels.FIRST] = first - 1, 1
+
+    def _make_room(self) -> None:
+        """Give kernels what they have asked for: keys of any score, or larger pools."""
+        if self._state[kernels.ODD]:
+            self._repack(np.dtype(np.uint32))
+            self._state[kernels.ODD] = 0
+            return
         room = int(self._state[TOP] + max(self._state[NEED], self._state[TOP] // 2, 1024))
-        self._score, self._seq = grown(self._score, room), grown(self._seq, room)
+        self._high, self._low = grown(self._high, room), grown(self._low, room)
 
     def _tidy(self) -> None:
         """Pack the pools anew where most of them is free blocks."""
         top, used = int(self._state[TOP]), int(self._state[USED])
-        if top <= 2 * used + SMALLEST_REPACK:
-            return
-        held = self._held()
-        score, seq = np.empty(2 * used + 1024), np.empty(2 * used + 1024, np.int32)
-        kernels.repack(held, self._heads, self._score, self._seq, score, seq, self._state)
-        self._score, self._seq = score, seq
+        if top > 2 * used + SMALLEST_REPACK:
+            self._repack(self._low.dtype)
+
+    def _repack(self, lows: np.dtype[Any]) -> None:
+        """Move buffers together, with keys of this type."""
+        room = 9 * int(self._state[USED]) // 8 + 1024
+        high, low = np.empty(room, np.int64), np.empty(room, lows)
+        kernels.repack(self._held(), self._heads, self._high, self._low, high, low, self._state)
+        self._high, self._low = high, low
         self._free[:] = -1
 
     def _reach(self, seq: Ints, first: int) -> None:
-        """Make distances reach from the first message of the window to the newest."""
+        """Make places reach from the first message of the window to the newest."""
         if not len(seq):
             return
         newest = int(seq.max())
@@ -243,21 +255,29 @@ class Buffers:
             newest = max(newest, self._newest)
             self._rule.learn(newest - self._newest, 0, 0, 0)
         self._newest = newest
-        if newest - int(self._state[kernels.BASE]) > LONGEST:
+        narrow = self._low.itemsize == 2
+        if newest - int(self._state[kernels.BASE]) <= PLACES[0 if narrow else 1]:
+            return
+        if narrow and newest - self.first >= PLACES[0] // 2:
+            self._repack(np.dtype(np.uint32))
+            self._reach(seq, first)
+        else:
             self._rebase(seq, first, newest)
 
     def _rebase(self, seq: Ints, first: int, newest: int) -> None:
-        """Count from the first message of the window, or from as far back as distances reach."""
-        held = self._held()
-        base = max(self.first, newest - LONGEST)
+        """Count from the first message of the window, or from as far back as places reach."""
+        held, longest = self._held(), PLACES[1] - 1
+        base = max(self.first, newest - longest) - 1
         known = np.concatenate([seq, self._gather(held, whole=True)[1]])
-        if (known[known >= first] < base).any():
+        if (known[known >= first] <= base).any():
             raise InputError(
-                f"a window from message {known[known >= first].min()} to {newest} is longer than {LONGEST} messages; "
+                f"a window from message {known[known >= first].min()} to {newest} is longer than {longest} messages; "
                 "use a shorter one (topology.window)"
             )
-        kernels.rebase(held, base - int(self._state[kernels.BASE]), self._heads, self._oldest, self._pages, self._seq)
-        self._state[kernels.BASE], self._state[kernels.FIRST] = base, 0
+        kernels.rebase(
+            held, base - int(self._state[kernels.BASE]), self._heads, self._oldest, self._pages, self._high, self._low
+        )
+        self._begin(base + 1)
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -276,7 +296,7 @@ class Buffers:
         self.__init__(self._rule)  # type: ignore[misc]
         self._rule.restore(state["rule"])
         first, self._newest = (int(place) for place in state["window"])
-        self._state[kernels.BASE] = first
+        self._begin(first)
         slots = np.array(state["slot"], np.int32)
         self.open(slots, np.array(state["k"], np.int32))
         whole = Whole(*(np.array(state[name]) for name in ("off", "seq", "score", "theta", "cut")))
