@@ -1,18 +1,21 @@
 """One suite over all rules for re-evaluation: results are those of the whole window, after every step."""
 
+import os
 from random import Random
 
 import numpy as np
 import pytest
+from checked_kernels import passes_with_checked_bounds
 from window_model import SPACE, Drawn, PlainWindow, messages_of, requests_of
 
 from operators.indexes.topk.brute_messages import BruteMessages
 from operators.indexes.topk.buffer_rules import BUFFER_RULES, make_buffers
+from streams.geometry import Rect
 from streams.state import pack_state, unpack_state
 
 every_rule = pytest.mark.parametrize("rule", list(BUFFER_RULES))
 #: Settings under which small buffers run dry, and overflow, within some steps.
-TIGHT = {"rank": {"rank": 2.0, "room": 2.6}}
+TIGHT = {"rank": {"rank": 2.8, "room": 1.8}}
 
 
 class Loop:
@@ -208,3 +211,38 @@ def test_windows_by_time_empty_and_fill_again(rule):
         loop.step()
         if turn % 10 == 0:
             loop.churn()
+
+
+@every_rule
+def test_scores_below_zero_are_exact(rule):
+    """Keys of ten bytes do not have them: what is in buffers takes others as soon as there is one, and means the same."""
+    loop = Loop(rule, 3, window=60, most_k=4, epoch=20)
+    loop.subscribe(range(8))
+    for turn in range(30):
+        if turn == 10:  # what is outside of the space is farther away than the largest distance
+            wide, high = SPACE.max_x - SPACE.min_x, SPACE.max_y - SPACE.min_y
+            loop.drawn.space = Rect(SPACE.max_x, SPACE.max_y, SPACE.max_x + 5 * wide, SPACE.max_y + 5 * high)
+        loop.step()
+    assert min(value for rows in loop.lists().values() for value, _ in rows) < 0
+
+
+@every_rule
+@pytest.mark.parametrize("gap", [2_000_000, 9_000_000])
+def test_places_may_be_millions_apart(rule, gap):
+    """Places in the input are counted anew from time to time, and take more room where a window is longer than 2^23."""
+    loop = Loop(rule, 4, window=40, most_k=4, epoch=12)
+    loop.subscribe(range(8))
+    for turn in range(40):
+        if turn % 4 == 3:
+            loop.drawn.seq += gap
+        loop.step()
+        if turn % 7 == 6:
+            loop.saved()
+            loop.moved()
+
+
+@pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="is itself run in this way")
+@pytest.mark.timeout(900)  # everything is compiled anew
+def test_kernels_stay_inside_of_their_arrays(checked_kernels):
+    """Kernels have no bounds checks; once, they run with them."""
+    passes_with_checked_bounds(checked_kernels, __file__, "-k", "rank or kmax")

@@ -56,7 +56,7 @@ RANGES = 2048
 #: Balls that are laid out anew after a probe, at most, beyond the first keyword.
 REFRESHED = 1 << 17
 #: Balls and cells move together when one in so many is lost.
-LOST_SHARE = 8
+LOST_SHARE = 16
 
 
 class Balls:

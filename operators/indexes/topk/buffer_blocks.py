@@ -14,7 +14,7 @@ __all__ = ["BLOCK_CLASSES", "NEED", "TOP", "USED", "class_of", "give_block", "ro
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]
-Entries = NDArray[np.int32]
+Entries = NDArray[Any]  # of integers that are long enough
 
 #: No block, and eight sizes from each power of two on: 8, 9, 10 ... 15, 16, 18, 20 ... up to 2^30.
 BLOCK_CLASSES = 1 + 8 * 28

@@ -5,8 +5,8 @@ heads       int32 rows by slot: see the constants
 high, low   entries in blocks, best first, as keys (`entry_keys`); a place is how far a message is from BASE, 0 for all up to it
 free        int64 by class of blocks: the first free one, which has the next in its first `high`
 oldest, pages   see `expiry_calendar`
-retuned     int32: slots whose threshold has changed, each once
 sizes       int32 rows by k: the capacity of a buffer, what is kept of one that has overflowed, its room once it has a threshold
+places      int32: room for the places of the longest buffer
 state       int64: see the constants here and in `buffer_blocks`
 """
 
@@ -23,6 +23,7 @@ from streams.kernel import kernel, lean_kernel
 
 __all__ = [
     "close", "enter", "expire", "expire_some", "gather", "open_buffers", "raise_to", "rebase", "refill", "repack",
+    "take_retuned",
 ]  # fmt: skip
 
 Int = Any  # a machine integer, numpy's or Python's
@@ -33,15 +34,14 @@ Highs = NDArray[np.int64]
 Lows = NDArray[Any]  # see `entry_keys`
 
 #: Places in `state` behind those of blocks: the `seq` before the first that has a place; where the window begins, as a place;
-#: slots in `retuned`; whether entries with k newer ones at least as good are dropped; whether a score was met that keys
-#: do not have.
-BASE, FIRST, RETUNED, SKYBAND, ODD = range(3, 8)
-STATE_SIZE = 8
+#: whether entries with k newer ones at least as good are dropped; whether a score was met that keys do not have.
+BASE, FIRST, SKYBAND, ODD = range(3, 7)
+STATE_SIZE = 7
 
 #: Columns of a head: start of the block, entries, and k, class of the block and marks, packed.
 START, LENGTH, PACKED, CUT = range(4)
-#: Marks: stands in the list of changed results; in `retuned`; has been reported as wanting.
-CHANGED, NOTED, WANTING = 1, 2, 4
+#: Marks: stands in the list of changed results; its threshold has changed; has been reported as wanting.
+CHANGED, RETUNED, WANTING = 1, 2, 4
 CLASS_SHIFT, CLASS_MASK, K_SHIFT = 3, 0xFF, 11
 
 #: The `seq` of a threshold that no message of its score is below.
@@ -50,32 +50,45 @@ _AHEAD = 12
 
 
 @lean_kernel
-def _note(slot: Int, heads: Slots, retuned: Slots, state: Ints) -> None:
-    if heads[slot, PACKED] & NOTED == 0:
-        heads[slot, PACKED] |= NOTED
-        retuned[state[RETUNED]] = slot
-        state[RETUNED] += 1
+def take_retuned(heads: Slots, out: Slots) -> Int:
+    """Write the slots whose thresholds have changed, ascending, and forget that they have; return how many there are."""
+    count = np.int64(0)
+    for slot in range(heads.shape[0]):
+        if heads[slot, PACKED] & RETUNED != 0:
+            heads[slot, PACKED] &= ~RETUNED
+            out[count] = slot
+            count += 1
+    return count
 
 
 @lean_kernel
-def _prune(base: Int, length: Int, k: Int, first: Int, skyband: Int, high: Highs, low: Lows) -> Int:
+def _set_threshold(slot: Int, score: Any, cut: Int, theta: Floats, heads: Slots) -> None:
+    if score != theta[slot]:
+        heads[slot, PACKED] |= RETUNED
+    theta[slot] = score
+    heads[slot, CUT] = cut
+
+
+@lean_kernel
+def _prune(base: Int, length: Int, k: Int, first: Int, skyband: Int, high: Highs, low: Lows, places: Slots) -> Int:
     """Drop what has expired or has k newer entries at least as good (Definition 11); return what is left.
 
-    Dominance is transitive, so it is enough to count among those that are kept. Places are unsigned in all loops over entries:
-    nothing is counted from the end then, and several entries are looked at together.
+    Dominance is transitive, so it is enough to count among those that are kept, whose places are written into `places`.
+    Indexes are unsigned in all loops over entries: nothing is counted from the end then, and several entries are looked at
+    together.
     """
     begin, kept = np.uint64(base), np.uint64(0)
     for e in range(np.uint64(length)):
-        age = place_at(high, low, begin + e)
-        if age < first:
+        place = np.int32(place_at(high, low, begin + e))
+        if place < first:
             continue
         if skyband != 0 and np.int64(kept) >= k:
             newer = np.int32(0)
             for other in range(kept):
-                newer += np.int32(place_at(high, low, begin + other) > age)
+                newer += np.int32(places[other] > place)
             if newer >= k:
                 continue
-        high[begin + kept], low[begin + kept] = high[begin + e], low[begin + e]
+        high[begin + kept], low[begin + kept], places[kept] = high[begin + e], low[begin + e], place
         kept += np.uint64(1)
     return np.int64(kept)
 
@@ -97,52 +110,24 @@ def _set_block(slot: Int, start: Int, block_class: Int, heads: Slots) -> None:
 
 
 @lean_kernel
-def _overflow(
-    slot: Int, length: Int, k: Int, theta: Floats, heads: Slots, high: Highs, low: Lows, retuned: Slots, sizes: Slots,
-    state: Ints,
-) -> Int:  # fmt: skip
-    """Make a buffer that is too long shorter: by what is of no use, then by raising its threshold; return its length."""
-    base, capacity = np.int64(heads[slot, START]), np.int64(sizes[k, 0])
-    length = _prune(base, length, k, state[FIRST], state[SKYBAND], high, low)
-    if length <= (capacity - (capacity >> 3) if state[SKYBAND] != 0 else capacity):
-        return length
-    keep = max(k, min(np.int64(sizes[k, 1]), length - 1))
-    if keep >= length:
-        return length
-    theta[slot] = score_at(high, low, base + keep)
-    heads[slot, CUT] = place_at(high, low, base + keep)
-    _note(slot, heads, retuned, state)
-    return keep
-
-
-@lean_kernel
-def _make_room(
-    slot: Int, length: Int, k: Int, heads: Slots, high: Highs, low: Lows, free: Ints, sizes: Slots, state: Ints
-) -> Int:
-    """Make room for one more entry in a buffer whose block is full; return its length, -1 where the pools must grow first."""
+def _grow(slot: Int, size: Int, heads: Slots, high: Highs, low: Lows, free: Ints, state: Ints) -> bool:
+    """Give a buffer a block of a size; return False, with nothing done, where the pools must grow first."""
     base, block_class = np.int64(heads[slot, START]), (np.int64(heads[slot, PACKED]) >> CLASS_SHIFT) & CLASS_MASK
-    room = room_of(block_class)
-    length = _prune(base, length, k, state[FIRST], state[SKYBAND], high, low)
-    heads[slot, LENGTH] = length
-    if length <= room - 1 - (room >> 3):
-        return length
-    larger = class_of(max(length + 1, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 2))))
-    if larger == block_class:
-        return length
+    larger = class_of(size)
     block = take_block(larger, high, free, state)
     if block < 0:
-        return np.int64(-1)
-    for e in range(length):
+        return False
+    for e in range(heads[slot, LENGTH]):
         high[block + e], low[block + e] = high[base + e], low[base + e]
     give_block(base, block_class, high, free, state)
     _set_block(slot, block, larger, heads)
-    return length
+    return True
 
 
 @lean_kernel
 def _enter(
     begin: Int, slots: Slots, numbers: Ints, scores: Floats, theta: Floats, heads: Slots, oldest: Slots, high: Highs,
-    low: Lows, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints, changed: Slots, count: Int,
+    low: Lows, free: Ints, pages: Slots, sizes: Slots, places: Slots, state: Ints, changed: Slots, count: Int,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Enter pairs from `begin` on; return where to go on when the pools have grown, or the end, and the length of `changed`."""
     pairs, first = slots.shape[0], state[FIRST]
@@ -154,7 +139,7 @@ def _enter(
             start, ahead = np.int64(heads[slots[i + _AHEAD], START]), np.int64(heads[slots[i + _AHEAD], LENGTH])
             for e in range(start, start + ahead + 7, 8):
                 prefetch(high, e)
-            for e in range(start, start + ahead + 15, 16):
+            for e in range(start, start + ahead + 31, 32):
                 prefetch(low, e)
         slot, value, number = np.int64(slots[i]), scores[i], numbers[i] - state[BASE]
         if number < first or value < theta[slot] or (value == theta[slot] and number < heads[slot, CUT]):
@@ -164,9 +149,17 @@ def _enter(
         if not fits(value, low):
             state[ODD] = 1
             return np.int64(i), count
-        if length == room_of((packed >> CLASS_SHIFT) & CLASS_MASK):
-            length = _make_room(slot, length, k, heads, high, low, free, sizes, state)
-            if length < 0:
+        # What is kept, the new entry included: not all, where a buffer is full and there is little that is of no use.
+        room, capacity, keep = room_of((packed >> CLASS_SHIFT) & CLASS_MASK), np.int64(sizes[k, 0]), length + 1
+        if length == min(room, capacity):
+            length = _prune(np.int64(heads[slot, START]), length, k, state[FIRST], state[SKYBAND], high, low, places)
+            heads[slot, LENGTH], keep = length, length + 1
+            little = min(room, capacity) - (min(room, capacity) >> 3)
+            if length >= little and room >= capacity:
+                keep = max(k, min(np.int64(sizes[k, 1]), keep))
+            elif length >= little and not _grow(
+                slot, min(capacity, length + 1 + (length >> 2)), heads, high, low, free, state
+            ):
                 return np.int64(i), count
         base, above, below = np.int64(heads[slot, START]), high_of(value, number, low), low_of(number, low)
         begin_u, place = np.uint64(base), np.int64(0)
@@ -176,16 +169,23 @@ def _enter(
             place += 1
         if place > 0 and high[base + place - 1] == above and low[base + place - 1] == below:
             continue
+        if keep <= length:  # the best of those that are left out is the threshold
+            last = base + (keep - 1 if place < keep else keep)
+            if place == keep:
+                _set_threshold(slot, value, number, theta, heads)
+            else:
+                _set_threshold(slot, score_at(high, low, last), place_at(high, low, last), theta, heads)
+            length = keep - 1 if place < keep else keep
+            heads[slot, LENGTH] = length
+            if place >= keep:
+                continue
         behind, before = np.uint64(base + length), np.uint64(base + place)
         while behind > before:
             high[behind] = high[behind - np.uint64(1)]
             low[behind] = low[behind - np.uint64(1)]
             behind -= np.uint64(1)
         high[base + place], low[base + place] = above, below
-        length += 1
-        if length > sizes[k, 0]:
-            length = _overflow(slot, length, k, theta, heads, high, low, retuned, sizes, state)
-        heads[slot, LENGTH] = length
+        heads[slot, LENGTH] = length + 1
         if place < k:
             if heads[slot, PACKED] & CHANGED == 0:
                 heads[slot, PACKED] |= CHANGED
@@ -229,7 +229,7 @@ def _wants(slot: Int, theta: Floats, heads: Slots) -> bool:
 @lean_kernel
 def _expire(
     first: Int, theta: Floats, heads: Slots, oldest: Slots, high: Highs, low: Lows, free: Ints, pages: Slots,
-    retuned: Slots, sizes: Slots, state: Ints, changed: Slots, wanting: Slots,
+    sizes: Slots, places: Slots, state: Ints, changed: Slots, wanting: Slots,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Move the window on; return how many slots are in `changed` and in `wanting`."""
     first -= state[BASE]
@@ -244,7 +244,7 @@ def _expire(
             start, ahead = np.int64(heads[changed[i + _AHEAD], START]), np.int64(heads[changed[i + _AHEAD], LENGTH])
             for e in range(start, start + ahead + 7, 8):
                 prefetch(high, e)
-            for e in range(start, start + ahead + 15, 16):
+            for e in range(start, start + ahead + 31, 32):
                 prefetch(low, e)
         slot = np.int64(changed[i])
         gone = _shed(slot, first, heads, high, low)
@@ -282,13 +282,13 @@ def _expire_some(
 @kernel
 def _refill(
     begin: Int, slots: Slots, off: Ints, numbers: Ints, scores: Floats, floor: Floats, theta: Floats, heads: Slots,
-    oldest: Slots, high: Highs, low: Lows, free: Ints, pages: Slots, retuned: Slots, sizes: Slots, state: Ints,
+    oldest: Slots, high: Highs, low: Lows, free: Ints, pages: Slots, sizes: Slots, places: Slots, state: Ints,
 ) -> Int:  # fmt: skip
     """Replace buffers by what was found, from `begin` on; return where to go on when the pools have grown, or the end."""
     most = np.int64(0)
     for i in range(begin, slots.shape[0]):
         most = max(most, off[i + 1] - off[i])
-    found_high, found_low = np.empty(most, np.int64), np.empty(most, low.dtype)
+    found_high, found_low, found_places = np.empty(most, np.int64), np.empty(most, low.dtype), np.empty(most, np.int32)
     for i in range(begin, slots.shape[0]):
         slot = np.int64(slots[i])
         packed = np.int64(heads[slot, PACKED])
@@ -300,14 +300,17 @@ def _refill(
                 state[ODD] = 1
                 return np.int64(i)
             found_high[e], found_low[e] = high_of(score, place, low), low_of(place, low)
-        cut = np.int64(NO_CUT)
-        if length > 0 and scores[off[i] + length - 1] == floor[i]:
+        bound, cut = floor[i], np.int64(NO_CUT)
+        if length > 0 and scores[off[i] + length - 1] == bound:
             cut = max(numbers[off[i] + length - 1] - state[BASE], np.int64(NO_CUT))
-        length = _prune(np.int64(0), length, k, state[FIRST], state[SKYBAND], found_high, found_low)
+        length = _prune(np.int64(0), length, k, state[FIRST], state[SKYBAND], found_high, found_low, found_places)
+        if length > sizes[k, 0]:
+            length = max(k, np.int64(sizes[k, 1]))
+            bound, cut = score_at(found_high, found_low, length), np.int64(place_at(found_high, found_low, length))
         fitting = np.int64(0)
         if length > 0:
-            least = np.int64(sizes[k, 2]) if floor[i] > -np.inf else np.int64(0)  # few are all there is to know
-            fitting = class_of(max(length, min(np.int64(sizes[k, 0]) + 1, length + 1 + (length >> 3)), least))
+            least = np.int64(sizes[k, 2]) if bound > -np.inf else np.int64(0)  # few are all there is to know
+            fitting = class_of(max(length, min(np.int64(sizes[k, 0]), length + 1 + (length >> 3)), least))
         if fitting != block_class:
             block = take_block(fitting, high, free, state)
             if block < 0:
@@ -318,12 +321,7 @@ def _refill(
         for e in range(length):
             high[base + e], low[base + e] = found_high[e], found_low[e]
         heads[slot, PACKED] &= ~WANTING
-        if floor[i] != theta[slot]:
-            _note(slot, heads, retuned, state)
-        theta[slot] = floor[i]
-        heads[slot, CUT] = cut
-        if length > sizes[k, 0]:
-            length = _overflow(slot, length, k, theta, heads, high, low, retuned, sizes, state)
+        _set_threshold(slot, bound, cut, theta, heads)
         heads[slot, LENGTH] = length
         if length > 0:
             stand(slot, _oldest(base, min(length, k), high, low), oldest, pages)
@@ -334,7 +332,7 @@ def _refill(
 
 @lean_kernel
 def _raise_to(
-    slots: Slots, floors: Floats, cuts: Ints, theta: Floats, heads: Slots, high: Highs, low: Lows, retuned: Slots,
+    slots: Slots, floors: Floats, cuts: Ints, theta: Floats, heads: Slots, high: Highs, low: Lows,
     state: Ints,
 ) -> None:  # fmt: skip
     """Raise thresholds to those of others, and drop what is below."""
@@ -342,9 +340,7 @@ def _raise_to(
         slot, cut = np.int64(slots[i]), max(cuts[i], state[BASE] + NO_CUT) - state[BASE]
         if floors[i] < theta[slot] or (floors[i] == theta[slot] and cut <= heads[slot, CUT]):
             continue
-        theta[slot] = floors[i]
-        heads[slot, CUT] = cut
-        _note(slot, heads, retuned, state)
+        _set_threshold(slot, floors[i], cut, theta, heads)
         base, length = np.int64(heads[slot, START]), np.int64(heads[slot, LENGTH])
         while length > 0:
             score = score_at(high, low, base + length - 1)
@@ -370,25 +366,16 @@ def open_buffers(slots: Slots, wanted: Slots, theta: Floats, heads: Slots, oldes
 @lean_kernel
 def _close(
     slots: Slots, theta: Floats, heads: Slots, oldest: Slots, high: Highs, low: Lows, free: Ints, pages: Slots,
-    retuned: Slots, sizes: Slots, state: Ints,
+    sizes: Slots, places: Slots, state: Ints,
 ) -> None:  # fmt: skip
-    """Give back what buffers take; `retuned` forgets them."""
-    some = False
+    """Give back what buffers take."""
     for i in range(slots.shape[0]):
         slot = np.int64(slots[i])
-        packed = np.int64(heads[slot, PACKED])
         leave(slot, oldest)
-        give_block(np.int64(heads[slot, START]), (packed >> CLASS_SHIFT) & CLASS_MASK, high, free, state)
-        some = some or packed & NOTED != 0
+        block_class = (np.int64(heads[slot, PACKED]) >> CLASS_SHIFT) & CLASS_MASK
+        give_block(np.int64(heads[slot, START]), block_class, high, free, state)
         heads[slot, LENGTH] = 0
         heads[slot, PACKED] = 0
-    if some:
-        kept = np.int64(0)
-        for i in range(state[RETUNED]):
-            if heads[retuned[i], PACKED] != 0:
-                retuned[kept] = retuned[i]
-                kept += 1
-        state[RETUNED] = kept
 
 
 @lean_kernel
@@ -435,7 +422,6 @@ def rebase(slots: Slots, by: Int, heads: Slots, oldest: Slots, pages: Slots, hig
         for e in range(start, start + heads[slot, LENGTH]):
             score, place = score_at(high, low, e), max(np.int64(place_at(high, low, e)) - by, np.int64(0))
             high[e], low[e] = high_of(score, place, low), low_of(place, low)
-
 
 
 @lean_kernel

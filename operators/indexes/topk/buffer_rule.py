@@ -71,13 +71,14 @@ class RankRule(Unlearned):
     """The threshold is the score at a rank beyond k, and rises whenever the buffer overflows.
 
     So there is a bound on what a subscription takes and on what is disseminated to it, however long ago it was
-    filled: a threshold that was set in a poor window does not stay low. Little is dropped at a time, because what a search
+    filled: a threshold that was set in a poor window does not stay low. Of what a search finds, a part is dominated and left
+    out, so it goes to a higher rank than the buffer has room for. Little is dropped at a time, because what a search
     costs is more than what the few entries more do: with half of the rank, buffers run dry three times as often.
     """
 
     skyband = True
 
-    def __init__(self, rank: float = 3.5, room: float = 4.2) -> None:
+    def __init__(self, rank: float = 4.6, room: float = 3.5) -> None:
         self._rank, self._room = rank, room
 
     def capacity(self, k: Slots) -> Slots:
@@ -85,12 +86,12 @@ class RankRule(Unlearned):
         return _beyond(k, self._room)
 
     def keep(self, k: Slots) -> Slots:
-        """Return the rank of the threshold."""
-        return _beyond(k, self._rank)
+        """Return all that there is room for."""
+        return self.capacity(k)
 
     def ask(self, k: Slots) -> Ask:
-        """Ask for what is kept of an overflow."""
-        return ranked(self.keep(k))
+        """Ask for the best up to the rank."""
+        return ranked(_beyond(k, self._rank))
 
 
 def _beyond(k: Slots, roots: float) -> Slots:

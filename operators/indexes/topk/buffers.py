@@ -60,13 +60,13 @@ class Buffers:
         self._heads: Slots = np.zeros((0, 4), np.int32)
         self._oldest: Slots = np.empty(0, np.int32)
         self._pages: Slots = np.empty(0, np.int32)
-        self._retuned: Slots = np.empty(0, np.int32)
         self._high: Ints = np.empty(0, np.int64)
         self._low: NDArray[Any] = np.empty(0, np.uint16)
         self._free: Ints = np.full(BLOCK_CLASSES, -1, np.int64)
         self._state: Ints = np.zeros(kernels.STATE_SIZE, np.int64)
         self._state[kernels.SKYBAND] = rule.skyband
         self._begin(0)
+        self._places: Slots = np.empty(0, np.int32)
         self._sizes: Slots = np.zeros((1, 3), np.int32)
         self._newest: int | None = None
         self._open = 0
@@ -75,8 +75,8 @@ class Buffers:
     def _arrays(self) -> Any:
         """What kernels are given."""
         return (
-            self.theta, self._heads, self._oldest, self._high, self._low, self._free, self._pages, self._retuned,
-            self._sizes, self._state,
+            self.theta, self._heads, self._oldest, self._high, self._low, self._free, self._pages, self._sizes,
+            self._places, self._state,
         )  # fmt: skip
 
     @property
@@ -87,7 +87,7 @@ class Buffers:
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return 32 * self._open + (8 + self._low.itemsize) * int(self._state[TOP]) + self._pages.nbytes
+        return 28 * self._open + (8 + self._low.itemsize) * int(self._state[TOP]) + self._pages.nbytes
 
     # --- subscriptions come and go -----------------------------------------------------------------------------------
 
@@ -98,8 +98,7 @@ class Buffers:
             room += room // 2
             held = len(self.theta)
             self.theta, self._heads = grown(self.theta, room), grown(self._heads, room)
-            self._oldest, self._retuned = grown(self._oldest, room), grown(self._retuned, room)
-            self._pages = grown(self._pages, 1 + room // PAGE)
+            self._oldest, self._pages = grown(self._oldest, room), grown(self._pages, 1 + room // PAGE)
             self._heads[held:, kernels.PACKED] = 0
             self._oldest[held:] = NOWHERE
             self._pages[held // PAGE :] = kernels.NO_CUT
@@ -107,8 +106,9 @@ class Buffers:
             every = np.arange(int(k.max()) + 1, dtype=np.int32)
             capacity = self._rule.capacity(every)
             # Buffers that are never much larger than k have all of their room at once: blocks of one size leave no gaps.
-            whole = np.where(capacity <= TIGHT * every, capacity + 1, 0)
+            whole = np.where(capacity <= TIGHT * every, capacity, 0)
             self._sizes = np.column_stack([capacity, self._rule.keep(every), whole]).astype(np.int32)
+            self._places = np.empty(int(capacity.max()), np.int32)
         kernels.open_buffers(slots, k, self.theta, self._heads, self._oldest)
         self._open += len(slots)
 
@@ -174,10 +174,8 @@ class Buffers:
 
     def retuned(self) -> Slots:
         """Return the slots whose threshold has changed since this was last asked."""
-        slots: Slots = self._retuned[: self._state[kernels.RETUNED]].copy()
-        self._heads[slots, kernels.PACKED] &= ~kernels.NOTED
-        self._state[kernels.RETUNED] = 0
-        return slots
+        slots: Slots = np.empty(self._open, np.int32)
+        return slots[: kernels.take_retuned(self._heads, slots)].copy()
 
     # --- what is in them ---------------------------------------------------------------------------------------------
 
@@ -196,9 +194,7 @@ class Buffers:
 
         What both know together is what is above both thresholds.
         """
-        kernels.raise_to(
-            slots, whole.theta, whole.cut, self.theta, self._heads, self._high, self._low, self._retuned, self._state
-        )
+        kernels.raise_to(slots, whole.theta, whole.cut, self.theta, self._heads, self._high, self._low, self._state)
         self.enter(np.repeat(slots, np.diff(whole.off)), whole.seq, whole.score)
         return self.expire_some(slots, np.full(len(slots), self.first))[1]
 
