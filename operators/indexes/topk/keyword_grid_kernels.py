@@ -1,6 +1,6 @@
 """Kernels of the grids of messages: how messages come and go. `keyword_grids` says what they are for; this is the layout.
 
-log         float64, a power of two of them, a ring: a message is its x, y, `seq`, `shape_of` its words, words, weights.
+log         float64, a power of two of them, a ring: a message is its x, y, `seq`, number of words, words, weights.
             `numbers` are the same bytes as int64, `parts` as int32: words stand two in one place. A position counts from the
             first message ever; its low 31 bits name the message, whatever the size of the ring
 directory   int32 rows by word: where its cells begin, -1 for none; its level; its postings; its norm of reference, a
@@ -63,8 +63,6 @@ _TINY = np.float32(1e-7)
 #: Positions are kept in so many bits.
 NAMES = 0x7FFFFFFF
 HEADER = 4
-#: The number of words of a message is in so many bits; above are its kinds, a bit for all words of one remainder.
-LENGTH_BITS, KINDS = 24, 40
 _TOGETHER = 16
 
 
@@ -78,27 +76,6 @@ def unit_place(x: Any, y: Any, frame: Floats) -> Any:
 def bit_of(word: Int) -> Int:
     """Return the bit of a word in a signature; the words met first, which are common ones, have bits of their own."""
     return np.int32(1) << np.int32(word if word < 9 else 9 + word % 23)
-
-
-@lean_kernel
-def kind_of(word: Int) -> Any:
-    """Return the bit of a word among the kinds of a message."""
-    return np.uint64(1) << np.uint64(word % KINDS)
-
-
-@lean_kernel
-def length_of(shape: Int) -> Int:
-    """Return how many words a message has."""
-    return shape & ((1 << LENGTH_BITS) - 1)
-
-
-@lean_kernel
-def _shape_of(words: Slots, begin: Int, end: Int) -> Int:
-    """Return how many words a message has, and their kinds."""
-    kinds = np.uint64(0)
-    for w in range(begin, end):
-        kinds |= kind_of(words[w])
-    return np.int64(kinds << np.uint64(LENGTH_BITS)) | np.int64(end - begin)
 
 
 @lean_kernel
@@ -261,7 +238,7 @@ def _add(
         for i in range(base, stop):
             head, length = state[HEAD], np.int64(off[i + 1] - off[i])
             log[head & mask], log[(head + 1) & mask] = x[i], y[i]
-            numbers[(head + 2) & mask], numbers[(head + 3) & mask] = seq[i], _shape_of(words, off[i], off[i + 1])
+            numbers[(head + 2) & mask], numbers[(head + 3) & mask] = seq[i], off[i + 1] - off[i]
             half = (length + 1) >> 1
             for j in range(length):
                 w = off[i] + j
@@ -303,7 +280,7 @@ def _drop(
             more = end < state[HEAD] and numbers[(end + 2) & mask] < first
             if not more:
                 break
-            length = length_of(numbers[(end + 3) & mask])
+            length = numbers[(end + 3) & mask]
             if last + length > released.shape[0]:
                 more = False
                 break
@@ -315,7 +292,7 @@ def _drop(
             end += HEADER + ((length + 1) >> 1) + length
         w = done
         while position < end:
-            length, squares = length_of(numbers[(position + 3) & mask]), 0.0
+            length, squares = numbers[(position + 3) & mask], 0.0
             u, v = unit_place(log[position & mask], log[(position + 1) & mask], frame)
             weights = position + HEADER + ((length + 1) >> 1)
             for j in range(length):
@@ -408,7 +385,7 @@ def _unroll(
     """Copy the messages of the log into columns."""
     mask, position, count = log.shape[0] - 1, state[TAIL], np.int64(0)
     for i in range(x.shape[0]):
-        length = length_of(numbers[(position + 3) & mask])
+        length = numbers[(position + 3) & mask]
         x[i], y[i], seq[i] = log[position & mask], log[(position + 1) & mask], numbers[(position + 2) & mask]
         off[i] = count
         behind = position + HEADER + ((length + 1) >> 1)

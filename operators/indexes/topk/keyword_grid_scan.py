@@ -7,23 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.prefetch import prefetch
+from operators.indexes.knn.lanes import LANES, lowest, same_as
 from operators.indexes.topk.keyword_grid_kernels import (
     BELOW,
     FAR,
     FRONT,
     GLOBE,
     HEADER,
-    KINDS,
     LENGTH,
-    LENGTH_BITS,
     POSITION,
     RING,
     ROOM,
     SIGNATURE,
     SLACK,
     WEIGHT,
-    kind_of,
-    length_of,
 )  # fmt: skip
 from streams.kernel import lean_kernel
 
@@ -66,32 +63,57 @@ def _distance(x: Any, y: Any, at_x: Any, at_y: Any, globe: Any) -> Any:
 
 
 @lean_kernel
-def text_of(at: Int, weights: Floats, bits: Any, place: Slots, log: Floats, numbers: Ints, parts: Slots) -> Any:
+def text_of(at: Int, weights: Floats, place: Slots, log: Floats, numbers: Ints, parts: Slots) -> Any:
     """Return the cosine of a message, and the last word that it shares, -1 for none."""
     mask = np.uint64(log.shape[0] - 1)
-    length = np.uint64(length_of(numbers[np.uint64(at + 3) & mask]))
+    length = np.uint64(numbers[np.uint64(at + 3) & mask])
     base, behind = np.uint64(2 * (at + HEADER)), np.uint64(at + HEADER) + ((length + np.uint64(1)) >> np.uint64(1))
     total, last, both = 0.0, np.int64(-1), np.uint64(2) * mask + np.uint64(1)
     for j in range(length):
         word = np.int64(parts[(base + j) & both])
-        if kind_of(word) & bits != 0 and place[word] >= 0:
+        if place[word] >= 0:
             total += log[(behind + j) & mask] * weights[place[word]]
             last = word
     return total, last
 
 
 @lean_kernel
-def _verify(
-    word: Int, count: Int, one: One, factors: Factors, weights: Floats, bits: Any, place: Slots, frame: Floats,
-    log: Floats, numbers: Ints, parts: Slots, best: Floats, best_at: Ints, candidates: Slots, outcome: Ints,
-) -> None:  # fmt: skip
-    """Score candidates, and list those that are wanted, best first; each counts through the last word that it shares.
+def _shared(at: Int, length: Int, words: Slots, weights: Floats, log: Floats, parts: Slots) -> Any:
+    """Return the cosine of a message, and the last word that it shares, sixteen of its words at a time; they stand in a row.
 
-    Most have one word in common with the subscription, and their kinds tell so.
+    Without branches: which words are shared cannot be foreseen. The sum goes by ids of keywords, in which both are.
     """
+    base, behind, total, last = 2 * (at + HEADER), at + HEADER + ((length + 1) >> 1), 0.0, np.int64(-1)
+    for w in range(words.shape[0]):
+        word = words[w]
+        for first in range(0, length, LANES):
+            same = same_as(parts, base + first, word) & ((1 << min(length - first, LANES)) - 1)
+            # Where there is no such word, the first one is weighed for nothing.
+            part = log[np.uint64(behind + first + (lowest(same | (1 << LANES)) & (LANES - 1)))] * weights[w]
+            total += part if same else 0.0
+            last = np.int64(word) if same else last
+    return total, last
+
+
+@lean_kernel
+def _listed_at(value: Any, seq: Int, found: Int, best: Floats, best_at: Ints, numbers: Ints) -> Int:
+    """Return the rank of a message among those that are listed; without branches, as far as scores differ."""
+    rank, mask = np.int64(0), np.uint64(numbers.shape[0] - 1)
+    for i in range(np.uint64(found)):
+        rank += best[i] > value
+    while rank < found and best[rank] == value and numbers[np.uint64(best_at[rank] + 2) & mask] >= seq:
+        rank += 1
+    return rank
+
+
+@lean_kernel
+def _verify(
+    word: Int, count: Int, one: One, words: Slots, weights: Floats, place: Slots, frame: Floats, log: Floats,
+    numbers: Ints, parts: Slots, best: Floats, best_at: Ints, candidates: Slots, outcome: Ints,
+) -> None:  # fmt: skip
+    """Score candidates, and list those that are wanted, best first; each counts through the last word that it shares."""
     x, y, alpha, bound, ratio, first, stop = one
-    mask, own, others = np.uint64(log.shape[0] - 1), factors[3], factors[4]
-    both, lengths = np.uint64(2) * mask + np.uint64(1), np.uint64((1 << LENGTH_BITS) - 1)
+    mask = np.uint64(log.shape[0] - 1)
     least, most, found = outcome[LEAST], outcome[MOST], outcome[FOUND]
     limit, left = best[best.shape[0] - 1], False
     for c in range(count):
@@ -99,42 +121,29 @@ def _verify(
         seq = numbers[np.uint64(at + 2) & mask]
         if seq < first or seq >= stop:
             continue
-        shape = np.uint64(numbers[np.uint64(at + 3) & mask])
-        length, base = shape & lengths, np.uint64(2 * (at + HEADER))
-        behind = np.uint64(at + HEADER) + ((length + np.uint64(1)) >> np.uint64(1))
-        if (shape >> np.uint64(LENGTH_BITS)) & others == 0:
-            which = np.uint64(0)
-            for j in range(length):  # without branches
-                which += j * np.uint64(parts[(base + j) & both] == word)
-            total = log[(behind + which) & mask] * own
-        else:
-            total, last = 0.0, np.int64(-1)
-            for j in range(length):
-                shared = np.int64(parts[(base + j) & both])
-                if (bits >> np.uint64(shared % KINDS)) & np.uint64(1) != 0 and place[shared] >= 0:
-                    total += log[(behind + j) & mask] * weights[place[shared]]
-                    last = shared
-            if last != word:
-                continue
+        start, length = np.int64(np.uint64(at) & mask), np.int64(numbers[np.uint64(at + 3) & mask])
+        if words.shape[0] <= LANES and start + 2 * (length + LANES) < log.shape[0]:
+            total, last = _shared(start, length, words, weights, log, parts)
+        else:  # many words are looked up; and a message may go round the end of the ring
+            total, last = text_of(at, weights, place, log, numbers, parts)
+        if last != word:
+            continue
         far = _distance(log[np.uint64(at) & mask], log[np.uint64(at + 1) & mask], x, y, frame[GLOBE])
         value = alpha * (1.0 - far / frame[FAR]) + (1.0 - alpha) * total
         if value < limit:
             left = True
             continue
-        rank = np.uint64(found)
+        rank = _listed_at(value, seq, found, best, best_at, numbers)
         if found == most:
             left = True
-            rank -= np.uint64(1)
-            if value == best[rank] and seq < numbers[np.uint64(best_at[rank] + 2) & mask]:
+            if rank == most:
                 continue
         else:
             found += 1
-        while rank > np.uint64(0):
-            ahead = rank - np.uint64(1)
-            if best[ahead] > value or (best[ahead] == value and numbers[np.uint64(best_at[ahead] + 2) & mask] >= seq):
-                break
-            best[rank], best_at[rank] = best[ahead], best_at[ahead]
-            rank = ahead
+        before, behind = np.uint64(rank), np.uint64(found - 1)
+        while behind > before:
+            best[behind], best_at[behind] = best[behind - np.uint64(1)], best_at[behind - np.uint64(1)]
+            behind -= np.uint64(1)
         best[rank], best_at[rank] = value, at
         if found >= least:
             last_wanted = best[least - 1]
@@ -162,7 +171,7 @@ def _highest(count: Int, bounds: Singles, base: Any, wanted: Int, counts: Slots)
 
 @lean_kernel
 def _settle(
-    word: Int, count: Int, one: One, factors: Factors, weights: Floats, bits: Any, place: Slots, frame: Floats,
+    word: Int, count: Int, one: One, words: Slots, weights: Floats, place: Slots, frame: Floats,
     log: Floats, numbers: Ints, parts: Slots, best: Floats, best_at: Ints, lot: Lot, outcome: Ints,
 ) -> None:  # fmt: skip
     """Verify a lot: first as many as are wanted, those of the highest bounds; then what their scores have left of the rest.
@@ -171,14 +180,14 @@ def _settle(
     """
     candidates, bounds, picked, counts = lot
     mask, alpha, rest = log.shape[0] - 1, one[2] + frame[SLACK], np.int64(0)
-    lowest = np.float32(-np.inf)
+    least = np.float32(-np.inf)
     if count > outcome[LEAST]:
-        lowest = _highest(count, bounds, alpha, outcome[LEAST], counts)
+        least = _highest(count, bounds, alpha, outcome[LEAST], counts)
     for turn in range(2):
         taken = np.int64(0)
         for c in range(count if turn == 0 else rest):
             at, bound = candidates[c], bounds[c]
-            if bound >= lowest:
+            if bound >= least:
                 prefetch(log, np.int64(at) & mask)
                 prefetch(log, (np.int64(at) + 8) & mask)
                 picked[taken] = at
@@ -190,62 +199,65 @@ def _settle(
                 outcome[LEFT] = 1
         if taken > 0:
             _verify(
-                word, taken, one, factors, weights, bits, place, frame, log, numbers, parts, best, best_at, picked,
+                word, taken, one, words, weights, place, frame, log, numbers, parts, best, best_at, picked,
                 outcome,
             )  # fmt: skip
         if rest == 0:
             return
-        lowest = np.float32(best[best.shape[0] - 1] - alpha)
+        least = np.float32(best[best.shape[0] - 1] - alpha)
 
 
 @lean_kernel
 def scan(
     word: Int, begin: Int, end: Int, one: One, factors: Factors, chosen: Slots, here: Singles, cells: Slots,
-    posts: Singles, marks: Slots, weights: Floats, bits: Any, place: Slots, frame: Floats, log: Floats,
+    posts: Singles, marks: Slots, words: Slots, weights: Floats, place: Slots, frame: Floats, log: Floats,
     numbers: Ints, parts: Slots, best: Floats, best_at: Ints, lot: Lot, outcome: Ints,
 ) -> None:  # fmt: skip
     """Look at the rings of chosen cells, and list what is wanted.
 
     `factors` are the subscription's part of the bound: (1 - alpha) times the weight of the word and the norm below it, the
-    signature of what is below; then the weight of the word, and the kinds of all other words. The bound of a posting is what
-    its score can be above alpha.
+    signature of what is below. The bound of a posting is what its score can be above alpha. Without branches: whether a
+    posting is a candidate cannot be foreseen.
     """
-    weight, below, signature, _, _ = factors
+    weight, below, signature = factors
     dims, found = here.shape[0], np.uint64(0)
     # Unsigned, so that nothing is counted from the end: that costs as much as the test itself.
     of_weight, of_below = np.uint64(dims + WEIGHT), np.uint64(dims + BELOW)
     of_signature, of_position = np.uint64(dims + SIGNATURE), np.uint64(dims + POSITION)
     at_x, at_y, at_z = here[0], here[1], here[dims - 1]
-    lowest = np.float32(best[best.shape[0] - 1] - one[2] - frame[SLACK])
+    least = np.float32(best[best.shape[0] - 1] - one[2] - frame[SLACK])
     alpha, candidates, bounds = np.float32(one[2]), lot[0], lot[1]
     for c in range(begin, end):
         cell = np.int64(chosen[c])
         ring, front, length = np.int64(cells[cell, RING]), np.int64(cells[cell, FRONT]), np.int64(cells[cell, LENGTH])
-        wrap = (np.int64(1) << np.int64(cells[cell, ROOM])) - 1
+        room = np.int64(1) << np.int64(cells[cell, ROOM])
         outcome[SEEN] += length
-        for i in range(length):
-            o = np.uint64(ring + ((front + i) & wrap))
-            bound = weight * posts[o, of_weight]
-            bound += below * posts[o, of_below] if marks[o, of_signature] & signature != 0 else np.float32(0)
-            across, up = posts[o, np.uint64(0)] - at_x, posts[o, np.uint64(1)] - at_y
-            gap = across * across + up * up
-            if dims > 2:
-                gap += (posts[o, np.uint64(2)] - at_z) * (posts[o, np.uint64(2)] - at_z)
-            bound -= alpha * np.sqrt(gap)
-            if bound < lowest:
+        while length > 0:  # what stands in a row, and fits into the lot
+            some = min(min(length, room - front), ENOUGH - np.int64(found))
+            was = found
+            for o in range(np.uint64(ring + front), np.uint64(ring + front + some)):
+                rest = below * posts[o, of_below]
+                bound = weight * posts[o, of_weight]
+                bound += rest if marks[o, of_signature] & signature != 0 else np.float32(0)
+                across, up = posts[o, np.uint64(0)] - at_x, posts[o, np.uint64(1)] - at_y
+                gap = across * across + up * up
+                if dims > 2:
+                    gap += (posts[o, np.uint64(2)] - at_z) * (posts[o, np.uint64(2)] - at_z)
+                bound -= alpha * np.sqrt(gap)
+                candidates[found], bounds[found] = marks[o, of_position], bound
+                found += np.uint64(bound >= least)
+            if np.int64(found - was) < some:
                 outcome[LEFT] = 1
-                continue
-            candidates[found], bounds[found] = marks[o, of_position], bound
-            found += np.uint64(1)
+            length, front = length - some, (front + some) & (room - 1)
             if found == ENOUGH:
                 _settle(
-                    word, np.int64(found), one, factors, weights, bits, place, frame, log, numbers, parts, best, best_at,
-                    lot, outcome,
+                    word, np.int64(found), one, words, weights, place, frame, log, numbers, parts, best,
+                    best_at, lot, outcome,
                 )  # fmt: skip
                 found = np.uint64(0)
-                lowest = np.float32(best[best.shape[0] - 1] - one[2] - frame[SLACK])
+                least = np.float32(best[best.shape[0] - 1] - one[2] - frame[SLACK])
     if found > 0:
         _settle(
-            word, np.int64(found), one, factors, weights, bits, place, frame, log, numbers, parts, best, best_at, lot,
+            word, np.int64(found), one, words, weights, place, frame, log, numbers, parts, best, best_at, lot,
             outcome,
         )  # fmt: skip

@@ -26,7 +26,6 @@ from operators.indexes.topk.keyword_grid_kernels import (
     START,
     UP,
     bit_of,
-    kind_of,
 )  # fmt: skip
 from operators.indexes.topk.keyword_grid_scan import FOUND, LEAST, LEFT, MOST, TOP, scan, text_of
 from streams.kernel import kernel, lean_kernel
@@ -51,7 +50,7 @@ _CELLS = 16
 def _grid(
     word: Int, turn: Int, norm: Any, one: One, factors: Factors, reaches: Floats, ends: Ints, chosen: Slots,
     here: Singles, directory: Slots, references: Singles, cells: Slots, spans: Floats, posts: Singles, marks: Slots,
-    weights: Floats, bits: Any, place: Slots, frame: Floats, log: Floats, numbers: Ints, parts: Slots, best: Floats,
+    words: Slots, weights: Floats, place: Slots, frame: Floats, log: Floats, numbers: Ints, parts: Slots, best: Floats,
     best_at: Ints, lot: Any, outcome: Ints,
 ) -> None:  # fmt: skip
     """Look at the cells of a word, class by class from the largest norms: first those around, in the second turn the rest."""
@@ -73,21 +72,21 @@ def _grid(
         stop = ends[kind]
         if turn == 1 and stop - begin >= _CELLS:
             scan(
-                word, begin, stop, one, factors, chosen, here, cells, posts, marks, weights, bits, place, frame, log,
+                word, begin, stop, one, factors, chosen, here, cells, posts, marks, words, weights, place, frame, log,
                 numbers, parts, best, best_at, lot, outcome,
             )  # fmt: skip
             begin = stop
     if stop > begin:
         scan(
-            word, begin, stop, one, factors, chosen, here, cells, posts, marks, weights, bits, place, frame, log, numbers,
-            parts, best, best_at, lot, outcome,
+            word, begin, stop, one, factors, chosen, here, cells, posts, marks, words, weights, place, frame, log,
+            numbers, parts, best, best_at, lot, outcome,
         )  # fmt: skip
 
 
 @lean_kernel
 def _pursue(
     words: Slots, one: One, reaches: Floats, ends: Ints, chosen: Slots, here: Singles, directory: Slots,
-    references: Singles, cells: Slots, spans: Floats, posts: Singles, marks: Slots, weights: Floats, bits: Any,
+    references: Singles, cells: Slots, spans: Floats, posts: Singles, marks: Slots, weights: Floats,
     place: Slots, frame: Floats, log: Floats, numbers: Ints, parts: Slots, best: Floats, best_at: Ints,
     lot: Any, outcome: Ints,
 ) -> None:  # fmt: skip
@@ -98,27 +97,23 @@ def _pursue(
             word = np.int64(words[j])
             if word < 0 or (turn == 1 and directory[word, LEVEL] == 0):
                 continue
-            squares, signature, others = 0.0, np.int32(0), np.uint64(0)
-            for i in range(words.shape[0]):
-                if words[i] >= 0 and i != j:
-                    others |= kind_of(words[i])
-                    if i < j:
-                        squares += weights[i] * weights[i]
-                        signature |= bit_of(np.int64(words[i]))
-            factors = (
-                share * np.float32(weights[j]) * UP, share * np.float32(np.sqrt(squares)) * UP, signature, weights[j], others,
-            )  # fmt: skip
+            squares, signature = 0.0, np.int32(0)
+            for i in range(j):
+                if words[i] >= 0:
+                    squares += weights[i] * weights[i]
+                    signature |= bit_of(np.int64(words[i]))
+            factors = share * np.float32(weights[j]) * UP, share * np.float32(np.sqrt(squares)) * UP, signature
             if directory[word, LEVEL] == 0:
                 chosen[0] = directory[word, START]
                 scan(
-                    word, 0, 1, one, factors, chosen, here, cells, posts, marks, weights, bits, place, frame, log,
+                    word, 0, 1, one, factors, chosen, here, cells, posts, marks, words, weights, place, frame, log,
                     numbers, parts, best, best_at, lot, outcome,
                 )  # fmt: skip
                 continue
             norm = share * np.float32(np.sqrt(squares + weights[j] * weights[j])) * UP
             _grid(
                 word, turn, norm, one, factors, reaches, ends, chosen, here, directory, references, cells, spans,
-                posts, marks, weights, bits, place, frame, log, numbers, parts, best, best_at, lot, outcome,
+                posts, marks, words, weights, place, frame, log, numbers, parts, best, best_at, lot, outcome,
             )  # fmt: skip
 
 
@@ -140,14 +135,11 @@ def _listed(one: One, best: Floats, outcome: Ints) -> Any:
 
 
 @lean_kernel
-def _mark(words: Slots, place: Slots, mark: bool) -> Any:
-    """Write, or take away, the place of each word among the subscription's; return the kinds of the words."""
-    bits = np.uint64(0)
+def _mark(words: Slots, place: Slots, mark: bool) -> None:
+    """Write, or take away, the place of each word among the subscription's."""
     for j in range(words.shape[0]):
         if words[j] >= 0:
             place[words[j]] = j if mark else -1
-            bits |= kind_of(words[j])
-    return bits
 
 
 @lean_kernel
@@ -205,10 +197,10 @@ def search(
         one = (x[r], y[r], alpha[r], bound[r], ratio[r], first[r], stop[r])
         _ask_ahead(r, one, off, words, frame, directory, cells, spans, posts)
         mine_words = words[off[r] : off[r + 1]]
-        bits = _mark(mine_words, place, True)
+        _mark(mine_words, place, True)
         _pursue(
             mine_words, one, reaches, ends, chosen, here[r], directory, references, cells, spans, posts, marks,
-            weights[off[r] : off[r + 1]], bits, place, frame, log, numbers, parts, best, best_at, lot,
+            weights[off[r] : off[r + 1]], place, frame, log, numbers, parts, best, best_at, lot,
             outcome,
         )  # fmt: skip
         _mark(mine_words, place, False)
@@ -232,9 +224,9 @@ def texts(
     mask = log.shape[0] - 1
     for r in range(off.shape[0] - 1):
         mine_words = words[word_off[r] : word_off[r + 1]]
-        bits = _mark(mine_words, place, True)
+        _mark(mine_words, place, True)
         mine = weights[word_off[r] : word_off[r + 1]]
         for i in range(off[r], off[r + 1]):
             out[i, 0], out[i, 1] = log[at[i] & mask], log[(at[i] + 1) & mask]
-            out[i, 2] = text_of(at[i], mine, bits, place, log, numbers, parts)[0]
+            out[i, 2] = text_of(at[i], mine, place, log, numbers, parts)[0]
         _mark(mine_words, place, False)
