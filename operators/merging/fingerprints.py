@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from streams.columns import Ints
 from streams.flat_hash import place_of
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["Fingerprints"]
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.growth import lined
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.rare_columns import RareColumns
 from operators.indexes.core.residuals import Residuals
 from operators.indexes.core.roster import Roster
@@ -27,6 +26,7 @@ from streams.geometry import (
     region_bounds,
 )
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = ["ANY", "DEAD", "KIND", "QueryTable", "region_box"]
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
-from operators.indexes.core.prefetch import prefetch
 from streams.batches import FOREVER
 from streams.flat_hash import place_of
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["Roster"]
 

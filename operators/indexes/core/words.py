@@ -8,9 +8,9 @@ again. Word 0 is no keyword: it stands for "every object" and carries the querie
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from streams.flat_hash import place_of
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = ["EVERY_OBJECT", "Words"]
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.standing_queries import plain
 from operators.indexes.core.structure import Probe
@@ -27,6 +26,7 @@ from streams.batches import QueryBatch
 from streams.columns import Ints
 from streams.geometry import Metric, Rect, distance
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = ["BallFinder", "BallTable", "brute_balls", "pyramid_balls"]
 

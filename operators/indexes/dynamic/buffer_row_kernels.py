@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.prefetch import prefetch
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = [
     "CHANGED",

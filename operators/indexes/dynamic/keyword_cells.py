@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.prefetch import prefetch
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = ["BASE", "CLASSES", "HELD", "LEVEL", "LEVELS", "SLOT", "add", "discard", "finer"]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.dynamic.distances import apart
 from operators.indexes.dynamic.worst_heap import rise, sift, worse
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = ["likeness", "search"]
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from streams.flat_hash import place_of
 from streams.geometry import EARTH_RADIUS_M
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = ["ask", "enter", "leave", "note", "points", "read", "rehash", "rewrite"]
 

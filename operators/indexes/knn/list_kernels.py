@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.query_table import ASLEEP
 from operators.indexes.knn.blocks import EXACT, class_of, room_of
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = [
     "bind", "close", "gather", "lengths", "mark", "merge", "places", "prints", "recent_places", "renumber", "settle"

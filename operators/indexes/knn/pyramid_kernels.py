@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.query_table import ANY
 from operators.indexes.knn.blocks import class_of, room_of
 from operators.indexes.knn.pyramid_nodes import ask_for, learn_reach, reach_at
@@ -27,6 +26,7 @@ from operators.indexes.knn.pyramid_records import (
 from operators.indexes.knn.pyramid_trees import insert, remove
 from streams.geometry import EARTH_RADIUS_M
 from streams.kernel import kernel, lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["NOWHERE", "close_places", "keys_of", "learn", "open_places", "refile"]
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.knn.lanes import LANES, greatest, greatest_edge, least, least_edge
 from operators.indexes.knn.pyramid_records import (
     CHILDREN,
@@ -21,6 +20,7 @@ from operators.indexes.knn.pyramid_records import (
     UP,
 )
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 Int = Any  # a machine integer, numpy's or Python's
 Pool = Any  # the tuple of arrays that a pyramid is made of

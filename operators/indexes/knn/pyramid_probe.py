@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.knn.lanes import LANES, balls_around, boxes_around, lowest
 from operators.indexes.knn.pyramid_records import COUNT, COUNTS, DIMENSIONS, HAVE, HEIGHT, OPEN, PLACE, UNIT
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["TOGETHER", "probe"]
 

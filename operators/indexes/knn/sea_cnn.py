@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Probe
 from operators.indexes.core.wanted_words import wants
@@ -17,6 +16,7 @@ from operators.indexes.knn.ball_grid import BallGrid
 from operators.indexes.knn.knn_index import Near
 from operators.indexes.knn.nearest_lists import NearestLists
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = ["SeaCnn"]
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at
 from operators.indexes.objects.segment_kernels import FINEST, fine
 from streams.kernel import kernel, lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["CHUNK_FIELDS", "FIELDS", "HEADED", "arrange", "copy_words", "head_nodes", "node_offset", "z_code"]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.objects import block_kernels as blocks_of
 from operators.indexes.objects import segment_kernels as segments_of
 from operators.indexes.objects.block_kernels import z_code
@@ -17,6 +16,7 @@ from operators.indexes.objects.probe_kernels import ALL, ANY, EXAMINED, ONE, REG
 from operators.indexes.objects.raw_arrays import doubles_at, ints_at, singles_at
 from operators.indexes.objects.segment_kernels import FINEST, fine, signature_bit
 from streams.kernel import kernel, lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["offer", "search_open", "skq"]
 

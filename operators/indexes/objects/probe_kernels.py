@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.objects import block_kernels as blocks_of
 from operators.indexes.objects import segment_kernels as segments_of
 from operators.indexes.objects.block_kernels import node_offset, z_code
@@ -22,6 +21,7 @@ from operators.indexes.objects.raw_arrays import doubles_at, ints_at, longs_at, 
 from operators.indexes.objects.segment_kernels import FINEST, entry_of, fine, signature_bit
 from streams.geometry import REGION_CIRCLE, REGION_NONE
 from streams.kernel import kernel, lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = [
     "ALL", "ANY", "EXAMINED", "NEEDED", "ONE", "REGION_SIZE", "bounds_in", "decided", "fits", "inside", "lead",

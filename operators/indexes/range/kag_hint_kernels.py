@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.range.kag_group_kernels import BASE, COUNT, ORIGIN, SIDE, _shift
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 Int = Any  # a machine integer, numpy's or Python's
 Slots = NDArray[np.int32]

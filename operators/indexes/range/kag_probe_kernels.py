@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.range.kag_group_kernels import (
     BASE,
     CLASS_BITS,
@@ -30,6 +29,7 @@ from operators.indexes.range.kag_group_kernels import (
     TOGETHER,
 )
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]

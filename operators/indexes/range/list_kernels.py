@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from streams.flat_hash import place_of
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 Int = Any  # a machine integer, numpy's or Python's
 Ints = NDArray[np.int64]

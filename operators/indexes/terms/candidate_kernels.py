@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.query_table import ANY, KIND
 from operators.indexes.core.residuals import admitted
 from streams.geometry import REGION_CIRCLE, REGION_POLYGON, REGION_RECT
 from streams.kernel import kernel
+from streams.prefetch import prefetch
 
 __all__ = ["AT", "SEALED", "SIDE", "SIZE", "count_terms", "sort_block"]
 

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.knn.lanes import LANES
 from operators.indexes.topk.scored_table import ALPHA, BITS, COUNT, FIRST, INLINE, NORM, THETA
 from streams.kernel import kernel, lean_kernel
+from streams.prefetch import prefetch
 
 Int = Any  # a machine integer, numpy's or Python's
 Single = Any  # a float32

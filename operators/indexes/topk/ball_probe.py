@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.knn.lanes import LANES, lowest, scored_balls_around
 from operators.indexes.topk.ball_kernels import (
     ASTRAY,
@@ -38,6 +37,7 @@ from operators.indexes.topk.ball_kernels import (
     bit_of,
 )
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["MOST_RUNS", "TOGETHER", "curve", "parted", "parted_hits", "probes", "scan"]
 

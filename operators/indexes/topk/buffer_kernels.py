@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.topk.buffer_blocks import TOP, USED, class_of, give_block, room_of, take_block
 from operators.indexes.topk.entry_keys import fits, high_of, low_of, place_at, score_at
 from operators.indexes.topk.expiry_calendar import NOWHERE, due_slots, leave, stand
 from streams.kernel import kernel, lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = [
     "close", "enter", "expire", "expire_some", "gather", "open_buffers", "raise_to", "rebase", "refill", "repack",

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.topk.keyword_grid_kernels import (
     ACROSS,
     CLASSES,
@@ -21,6 +20,7 @@ from operators.indexes.topk.keyword_grid_kernels import (
 )  # fmt: skip
 from operators.indexes.topk.keyword_grid_scan import LEFT
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["cells_around", "cells_beyond", "prefetch_around", "prefetch_ring"]
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from streams.kernel import kernel, lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["add", "drop", "lay_out", "take_out", "unroll"]
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.knn.lanes import LANES, lowest, same_as
 from operators.indexes.topk.keyword_grid_kernels import (
     BELOW,
@@ -23,6 +22,7 @@ from operators.indexes.topk.keyword_grid_kernels import (
     WEIGHT,
 )  # fmt: skip
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["ENOUGH", "FOUND", "LEAST", "LEFT", "MOST", "OUTCOME_SIZE", "PARTS", "SEEN", "TOP", "scan", "text_of"]
 

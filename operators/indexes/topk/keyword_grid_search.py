@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.topk.keyword_grid_cells import cells_around, cells_beyond, prefetch_around, prefetch_ring
 from operators.indexes.topk.keyword_grid_kernels import (
     BELOW_REFERENCE,
@@ -29,6 +28,7 @@ from operators.indexes.topk.keyword_grid_kernels import (
 )  # fmt: skip
 from operators.indexes.topk.keyword_grid_scan import FOUND, LEAST, LEFT, MOST, TOP, scan, text_of
 from streams.kernel import kernel, lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["search", "texts"]
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from operators.indexes.core.prefetch import prefetch
 from operators.indexes.core.standing_queries import plain
 from operators.indexes.knn.lanes import LANES, lowest, same_as
 from operators.indexes.topk.scored_table import ALPHA, COUNT, FIRST, INLINE, NORM, THETA, ScoredTable, X, Y
 from operators.indexes.topk.topk_index import Hits, Messages
 from streams.geometry import distance
 from streams.kernel import lean_kernel
+from streams.prefetch import prefetch
 
 __all__ = ["PROBE_BITS", "Columns", "KnownMessages", "Verifier", "known_messages"]
 
