@@ -1,10 +1,12 @@
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from operators.sinks.published import ResultFrame, pack_results
+from service.engine_process import EngineStatus
 from service.hub import CursorError, Hub
 from service.intake import Accepted, Operation
 from service.registrations import Registrations
@@ -177,10 +179,12 @@ def test_answer_that_comes_before_the_disk_has_the_question_is_not_missed(tmp_pa
     """The engine may read a question, and answer it, while the journal still waits for the disk."""
     log = Log(tmp_path)
 
-    class Fast:
+    class Fast(Service):
         """A service whose engine is faster than its disk."""
 
-        hub, settings = log.hub, ServiceSettings(ask_seconds=5.0)
+        def __init__(self):
+            self.hub, self.settings = log.hub, ServiceSettings(ask_seconds=5.0)
+            self.engine = SimpleNamespace(status=EngineStatus())
 
         async def submit(self, job, _size):
             asked = job(Asked(), 0)
