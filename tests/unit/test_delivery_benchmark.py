@@ -7,6 +7,7 @@ import pytest
 from benchmarks import delivery
 from benchmarks.report import Options
 from streams.errors import RunError
+from topology.cli.bench import bench
 
 EARTHQUAKES = Path(__file__).parents[2] / "examples" / "data" / "earthquakes_week.csv.gz"
 
@@ -38,3 +39,10 @@ def test_delivery_benchmark_notices_what_is_missing(short, monkeypatch):
     monkeypatch.setattr(delivery, "_matches_by_batch", lambda workload, batch: (10**6,) * 10)
     with pytest.raises(RunError, match=r"count: .* but one index over all queries finds"):
         delivery.run(Options(quick=True, queries=2_000))
+
+
+def test_delivery_benchmark_reads_a_file_of_the_current_folder(short, monkeypatch, capsys):
+    """A relative path is meant from where the command is given, not from where the topology is declared."""
+    monkeypatch.chdir(EARTHQUAKES.parent)
+    bench("delivery", quick=True, queries=500, data=Path(EARTHQUAKES.name))
+    assert "bench delivery: earthquakes_week.csv.gz, 500 queries" in capsys.readouterr().out

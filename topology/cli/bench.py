@@ -61,8 +61,10 @@ def bench(
         )
     configure_logs()
     module = importlib.import_module(BENCHMARKS[name][0])
+    # Some benchmarks name the file in a topology, and those are declared in another folder.
+    given = None if data is None else data.absolute()
     options = Options(
-        quick=quick, seed=seed, data=data, queries=queries, megabytes=megabytes, out=out, workloads=workloads
+        quick=quick, seed=seed, data=given, queries=queries, megabytes=megabytes, out=out, workloads=workloads
     )
     report: Report = module.run(options)
     _print(report)
