@@ -30,6 +30,9 @@ MOST_QUESTIONS, MOST_LISTS = 40, 12
 #: The part of the space that holds all but the farthest of what is drawn is shown, and so much around it.
 _MARGIN = 0.06
 
+#: Regions that are drawn are shown whole where that makes the picture at most so many times as wide and as high.
+_MOST_WIDENING = 6.0
+
 Point = tuple[float, float]
 Line = Mapping[str, Any]
 
@@ -131,10 +134,15 @@ def alert_figure(
     for name, count in alerts.told.items():
         if name in places:
             at[places[name]] += count
-    view = _view(at, everything, space)
+    busiest = [
+        name
+        for name, _ in alerts.by_query.most_common(MOST_LISTS if alerts.lists else MOST_QUESTIONS)
+        if name in questions
+    ]
+    view = _with_regions(_view(at, everything, space), [questions[name] for name in busiest], space, metric)
     tall = _tall((view.min_y + view.max_y) / 2) if on_map else 1.0
     ratio = tall * (view.max_y - view.min_y) / (view.max_x - view.min_x)
-    figure = new_figure(11, min(max(10.0 * ratio + 1.2, 4.0), 10.0))
+    figure = new_figure(11, min(max(10.0 * ratio + 1.5, 4.0), 10.0))
     axes = figure.subplots()
     if on_map:
         draw_map(axes, view)
@@ -142,11 +150,6 @@ def alert_figure(
         axes.set_xlabel("x, in units of the data")
         axes.set_ylabel("y, in units of the data")
     axes.scatter(*everything.T, s=3, color=QUIET, alpha=0.35, linewidths=0, zorder=2, label="an object")
-    busiest = [
-        name
-        for name, _ in alerts.by_query.most_common(MOST_LISTS if alerts.lists else MOST_QUESTIONS)
-        if name in questions
-    ]
     if busiest:
         axes.plot(
             [],
@@ -163,10 +166,19 @@ def alert_figure(
     axes.set_xlim(view.min_x, view.max_x)
     axes.set_ylim(view.min_y, view.max_y)
     axes.set_aspect(tall)
-    title = f"{alerts.lines:,} results for {len(alerts.by_query):,} questions; drawn: the {len(busiest)} with the most"
-    axes.set_title(title, loc="left", fontsize=11, color=INK)
-    axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.08), ncols=3, fontsize=8, frameon=False)
+    axes.set_title(_title(alerts, len(busiest)), loc="left", fontsize=11, color=INK)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return figure
+
+
+def _title(alerts: Alerts, drawn: int) -> str:
+    asked = len(alerts.by_query)
+    said = f"{_counted(alerts.lines, 'result')} for {_counted(asked, 'question')}"
+    return said if drawn == asked else f"{said}; drawn: the {drawn} with the most"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _draw_told(axes: Any, at: Mapping[Point, int]) -> None:
@@ -238,6 +250,36 @@ def _view(at: Counter[Point], places: Any, space: Rect) -> Rect:
         max(float(low[0]), space.min_x), max(float(low[1]), space.min_y),
         min(float(high[0]), space.max_x), min(float(high[1]), space.max_y),
     )  # fmt: skip
+
+
+def _with_regions(view: Rect, questions: Iterable[Line], space: Rect, metric: str) -> Rect:
+    """Return a view that shows the borders of regions too, but for those beside which the objects would be one dot."""
+    low, high = np.array([view.min_x, view.min_y]), np.array([view.max_x, view.max_y])
+    most = _MOST_WIDENING * (high - low)
+    for question in questions:
+        if (box := _region_box(question, metric)) is None:
+            continue
+        margin = _MARGIN * (box[1] - box[0])
+        wider_low, wider_high = np.minimum(low, box[0] - margin), np.maximum(high, box[1] + margin)
+        if (wider_high - wider_low <= most).all():
+            low, high = wider_low, wider_high
+    return Rect(
+        max(float(low[0]), space.min_x), max(float(low[1]), space.min_y),
+        min(float(high[0]), space.max_x), min(float(high[1]), space.max_y),
+    )  # fmt: skip
+
+
+def _region_box(question: Line, metric: str) -> Any:
+    """Return the lower left and upper right corner of a region, as it is drawn; None where there is none."""
+    region = question.get("region") or {}
+    if "rect" in region:
+        return np.array(region["rect"], np.float64).reshape(2, 2)
+    if "circle" in region:
+        x, y, radius = region["circle"]
+        wide, high = _radii(radius, y, metric)
+        return np.array([[x - wide, y - high], [x + wide, y + high]])
+    positions = [position[:2] for ring in _rings(region) for position in ring]
+    return np.array([np.min(positions, axis=0), np.max(positions, axis=0)]) if positions else None
 
 
 def _weighted_quantile(values: Any, weights: Any, share: float) -> float:

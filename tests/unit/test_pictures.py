@@ -157,6 +157,42 @@ def test_regions_of_every_form_are_drawn_in_their_shape():
     assert plane.axes[0].get_aspect() == 1.0
 
 
+@pytest.mark.parametrize(
+    "region",
+    [
+        {"rect": [-1.0, -1.0, 2.0, 2.0]},
+        {"circle": [0.5, 0.5, 1.5]},
+        {"polygon": [[[-1, -1], [2, -1], [2, 2], [-1, 2], [-1, -1]], [[0.4, 0.4], [0.6, 0.4], [0.6, 0.6], [0.4, 0.4]]]},
+    ],
+)
+def test_borders_of_regions_are_in_the_picture(region):
+    """A region wider than where its results are is shown whole; one beside which they would be a dot is not."""
+    places = {"a": (0.0, 0.0), "b": (1.0, 1.0)}
+    alerts = alerts_of([{"query": "q", "ts": 1, "object": name} for name in places])
+    space = Rect(-1000.0, -1000.0, 1000.0, 1000.0)
+    axes = alert_figure(alerts, places, {"q": {"region": region}}, space, on_map=False).axes[0]
+    for low, high in (axes.get_xlim(), axes.get_ylim()):
+        assert -2 < low < -1
+        assert 2 < high < 3
+    wide = {"q": {"region": {"rect": [-900, -900, 900, 900]}}}
+    assert alert_figure(alerts, places, wide, space, on_map=False).axes[0].get_xlim()[1] < 2
+
+
+@pytest.mark.parametrize("high", [0.1, 0.4, 0.8, 2.0])
+def test_title_and_legend_of_alerts_are_in_the_picture_and_apart(high):
+    """However flat the picture is, nothing is cut off at its edges, and the legend does not lie upon the name of the axis."""
+    places = {"a": (0.0, 0.0), "b": (1.0, high)}
+    alerts = alerts_of([{"query": "q", "ts": 1, "object": name} for name in places])
+    figure = alert_figure(alerts, places, {"q": {"at": [0, 0]}}, Rect(-9, -9, 9, 9), on_map=False)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert axes.get_title("left") == "2 results for 1 question"
+    assert axes.get_tightbbox().y1 <= figure.bbox.y1
+    legend, named = figure.legends[0].get_window_extent(), axes.xaxis.label.get_window_extent()
+    assert figure.bbox.y0 <= legend.y0
+    assert legend.y1 <= named.y0 + 1
+
+
 def test_lists_in_tables_are_read_as_lines_are():
     """A row of a Parquet file has items with names."""
     row = {"query": "near", "ts": 1, "object": None, "objects": [{"id": "a", "value": 0.5}], "terms": None}
