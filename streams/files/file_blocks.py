@@ -107,10 +107,14 @@ _NONE = np.empty(0, np.int64)
 _NOTHING = RecordBlock(np.empty(0, np.uint8), _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), False)
 
 
-def separator_remedy(path: str, separator: str) -> str:
-    """Say how fields that are separated by something else become fields that are separated by commas."""
+def separator_remedy(path: str, separator: str, encoding: str = "latin-1") -> str:
+    """Say how fields that are separated by something else become fields that are separated by commas.
+
+    As latin-1, all bytes of most encodings, UTF-8 among them, come out as they went in.
+    """
     turn = f"csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter={separator!r}))"
-    return f'make commas of them: python3 -c "import csv, sys; {turn}" < {path} > commas.csv'
+    command = f'PYTHONIOENCODING={encoding} python3 -c "import csv, sys; {turn}"'
+    return f"make commas of them: {command} < {path} > commas.csv"
 
 
 _EACH = "[print(json.dumps(one)) for one in json.load(sys.stdin){part}]"

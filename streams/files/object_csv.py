@@ -1,6 +1,7 @@
 """Objects from CSV with a header."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any
@@ -43,21 +44,34 @@ def read_header(
         raise InputError(f"{path} is empty; expected a header such as id,ts,x,y,text in its first line")
     line = first.record(0)
     if not first.too_long[0] and not is_utf8(line):
-        raise InputError(
+        hint = encoding_hint(line)
+        said = (
             f"{path} has no readable header in line {first.line[0]}: not {form.text.encoding.upper()}; if the file is in "
-            f'another encoding ({encoding_hint(line)}?), declare it, as in encoding = "latin-1"'
+            f'another encoding ({hint}?), declare it, as in encoding = "latin-1"'
         )
+        # As latin-1, bytes that are ASCII are what they are in most encodings, but not in UTF-16.
+        names = () if hint == "utf-16" else _names(line.decode("latin-1")) or ()
+        separated = _other_separator(path, names, form)
+        raise InputError(f"{said}; it also {separated}" if separated else said)
     names = None if first.too_long[0] or first.unclosed else _names(line.decode())
     if names is None:
         raise InputError(
             f"{path} has no readable header in line {first.line[0]}; expected one such as id,ts,x,y,text, in UTF-8, "
             f"of at most {limits.line_bytes:,} bytes, ending with a line feed"
         )
-    if len(names) == 1 and (others := [one for one in ";\t|" if one in names[0]]):
-        remedy = separator_remedy(quote(path), others[0])
-        raise InputError(f"{path} has fields that are separated by {others[0]!r}, expected commas; {remedy}")
+    if separated := _other_separator(path, names, form):
+        raise InputError(f"{path} {separated}")
     used = find_columns(path, names, ("keywords", "text"), limits.columns, form)
     return CsvHeader(names, used, form), (first.tail(1) if len(first) > 1 else None)
+
+
+def _other_separator(path: str, names: Sequence[str], form: ObjectForm) -> str | None:
+    """Say what separates fields where it is no comma, and what to do; None where a header shows nothing of the sort."""
+    others = [one for one in ";\t|" if one in names[0]] if len(names) == 1 else []
+    if not others:
+        return None
+    remedy = separator_remedy(quote(path), others[0], "latin-1" if form.text.is_utf8 else form.text.encoding)
+    return f"has fields that are separated by {others[0]!r}, expected commas; {remedy}"
 
 
 def _names(header: str) -> tuple[str, ...] | None:

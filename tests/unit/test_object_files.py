@@ -1,8 +1,10 @@
 """Objects from files: what is accepted, what is rejected and why, and which files cannot be used at all."""
 
+import csv
 import gzip
 import json
 import math
+import subprocess
 import tracemalloc
 
 import numpy as np
@@ -13,8 +15,9 @@ import pytest
 from streams.batches import OP_DELETE, OP_UPSERT, ObjectBatch
 from streams.errors import DeclarationError, InputError
 from streams.files.file_blocks import ReadLimits
-from streams.files.file_bytes import PLAIN_BYTES
+from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 from streams.files.object_files import read_objects
+from streams.files.object_form import ObjectForm
 from streams.files.object_order import ObjectOrder
 from streams.geometry import Rect
 from streams.vocabulary import Encoder, Vocabulary, unseen_id
@@ -428,6 +431,27 @@ def unusable(tmp_path, name):
     return path
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-16", "shift_jis"])
+def test_command_that_makes_commas_keeps_every_encoding(tmp_path, encoding):
+    """What is proposed against semicolons writes the encoding that it reads; one that is not declared is said with it."""
+    rows = [["id", "経度", "text"], ["1", "11.5", "火事, 表"]]
+    if encoding == "latin-1":
+        rows = [["id", "Länge", "text"], ["1", "11.5", "Großbrand, Straße"]]
+    path = tmp_path / "mine.csv"
+    path.write_text("".join(";".join(row) + "\n" for row in rows), encoding)
+    form = ObjectForm(text=ByteForm(encoding))
+    with pytest.raises(InputError, match="has fields that are separated by ';'") as caught:
+        list(read(path, form=form))
+    subprocess.run(str(caught.value).split("of them: ")[1], shell=True, check=True, cwd=tmp_path)
+    with (tmp_path / "commas.csv").open(newline="", encoding=encoding) as file:
+        assert list(csv.reader(file)) == rows
+    if encoding == "latin-1":
+        with pytest.raises(
+            InputError, match=r"not UTF-8; .* it also has fields that are separated by ';', .*=latin-1 python"
+        ):
+            list(read(path))
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -436,7 +460,7 @@ def unusable(tmp_path, name):
         ("o.jsn", "o.jsn ends in '.jsn' (did you mean '.jsonl'?); expected .jsonl, .ndjson, .csv, .parquet"),
         ("o.json", "o.json ends in '.json': expected a JSON object a line (.jsonl); of an array make one: python3 -c"),
         ("o.geojson", "--columns lon=geometry.coordinates.0,lat=geometry.coordinates.1,ts=properties.time"),
-        ("o.tsv", "o.tsv ends in '.tsv': its fields are separated by tabs; make commas of them: python3 -c"),
+        ("o.tsv", "o.tsv ends in '.tsv': its fields are separated by tabs; make commas of them: PYTHONIOENCODING"),
         (
             "semicolons.csv",
             "semicolons.csv has fields that are separated by ';', expected commas; make commas of them: ",
