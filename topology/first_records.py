@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from streams.files.file_blocks import file_kind
 from streams.files.file_bytes import ByteForm, read_bytes
 
-__all__ = ["FIRST_RECORDS", "Records", "first_json", "first_records", "leaves"]
+__all__ = ["FIRST_RECORDS", "Records", "first_json", "first_records", "head_in_commas", "leaves"]
 
 #: By so many records it is told what a file is like.
 FIRST_RECORDS = 1_000
@@ -33,6 +33,26 @@ def first_records(path: str, text: ByteForm) -> tuple[Records, str]:
     if kind.format == "csv":
         return _csv(head, encoding), encoding
     return [dict(leaves(record)) for record in _json_records(head, encoding)], encoding
+
+
+def head_in_commas(path: str, text: ByteForm) -> bytes | None:
+    """Return the beginning of a file whose fields are separated by something else as it is with commas; None of all others."""
+    if not path.endswith((".csv", ".tsv")):
+        return None
+    head = next(read_bytes(path, None), b"")[:_HEAD_BYTES]
+    encoding = _encoding(head, text)
+    whole = head.decode(encoding, "replace").removeprefix("\ufeff")
+    names = whole.split("\n", 1)[0]
+    separators = [one for one in ";\t|" if one in names]
+    if "," in names or not separators:
+        return None
+    made = io.StringIO(newline="")
+    rows = csv.reader(io.StringIO(whole[: whole.rfind("\n") + 1]), delimiter=separators[0])
+    try:
+        csv.writer(made).writerows(itertools.islice(rows, FIRST_RECORDS + 1))
+    except csv.Error:
+        return None
+    return made.getvalue().encode(encoding, "replace")
 
 
 def first_json(path: str, encoding: str) -> Records:

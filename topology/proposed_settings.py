@@ -6,8 +6,10 @@ order. This looks at all of them at once. A proposal is made only where more of 
 
 import re
 import shlex
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from streams.errors import DeclarationError, InputError, did_you_mean
@@ -18,7 +20,7 @@ from streams.files.object_form import ObjectForm, reached
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 from topology.amendments import columns_in
-from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, leaves
+from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_in_commas, leaves
 from topology.likely_times import can_be_times, likely_times, must_be_times
 
 __all__ = ["missing_columns", "proposed", "usable"]
@@ -73,6 +75,8 @@ def proposed(
     first = [str(path) for path in paths[:1]]
     if not first or form.text.follow:
         return None
+    if len(paths) == 1 and not in_python and (told := _proposed_in_commas(spout, first[0], space, limits, form)):
+        return told
     words = _python_words if in_python else _shell_words
     best, before = None, _used(first, space, limits, form)
     try:
@@ -86,6 +90,21 @@ def proposed(
     except InputError:
         return None
     return f"{best.words} (so {after:,} of the first {records:,} records can be used)"
+
+
+def _proposed_in_commas(spout: str, path: str, space: Rect, limits: ReadLimits, form: ObjectForm) -> str | None:
+    """Return what to declare of the file that the command against other separators writes, so that one error says it all."""
+    try:
+        commas = head_in_commas(path, form.text)
+    except InputError:
+        return None
+    if commas is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "commas.csv"
+        made.write_bytes(commas)
+        told = proposed(spout, [made], space, limits, form)
+    return told and f"--objects {made.name} {told}"
 
 
 def missing_columns(paths: Sequence[Any], form: ObjectForm) -> str | None:

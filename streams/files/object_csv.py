@@ -50,8 +50,7 @@ def read_header(
             f'another encoding ({hint}?), declare it, as in encoding = "latin-1"'
         )
         # As latin-1, bytes that are ASCII are what they are in most encodings, but not in UTF-16.
-        names = () if hint == "utf-16" else _names(line.decode("latin-1")) or ()
-        separated = _other_separator(path, names, form)
+        separated = None if hint == "utf-16" else _other_separator(path, _names(line.decode("latin-1")) or (), form)
         raise InputError(f"{said}; it also {separated}" if separated else said)
     names = None if first.too_long[0] or first.unclosed else _names(line.decode())
     if names is None:

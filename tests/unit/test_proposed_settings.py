@@ -34,6 +34,25 @@ def test_names_encoding_unit_and_order_are_proposed_at_once(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("name", "separator"), [("brand.csv", ";"), ("brand.tsv", "\t"), ("brand.csv", "|")])
+def test_files_without_commas_get_proposals_for_what_the_command_makes_of_them(tmp_path, name, separator):
+    """A sheet as it is exported in German: encoding, names and times are said at once, and are those of the new file."""
+    rows = [["Nr", "Zeit", "Länge", "Breite", "Meldung"]]
+    rows += [[str(n), f"{n}.03.2026 08:00", "11.5", "48.1", f"Brand, Straße {n}"] for n in range(1, 30)]
+    path = tmp_path / name
+    path.write_text("".join(separator.join(row) + "\n" for row in rows), "latin-1")
+    said = proposal(path)
+    assert said == (
+        "--objects commas.csv --columns 'ts=Zeit,lon=Länge,lat=Breite,id=Nr,text=Meldung' "
+        "--set 'spout.objects.time_format=%d.%m.%Y %H:%M' --set spout.objects.encoding=latin-1 "
+        "(so 29 of the first 29 records can be used)"
+    )
+    known = tmp_path / "known.csv"
+    known.write_text("id;ts;lon;lat;text\n1;1772000000000;11.5;48.1;fire\n")
+    assert proposal(known) is None
+    assert proposal(path, in_python=True) is None
+
+
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
