@@ -75,8 +75,10 @@ def _proposed(topology: Topology, *, in_python: bool = False) -> str | None:
 
 def nothing_matched(topology: Topology, summary: Mapping[str, Any]) -> str | None:
     """Say what a person may look for where a run has no results: above all whether times of queries and objects meet."""
-    if summary["results"] or not (summary["objects"] and summary["queries"]):
+    if summary["results"]:
         return None
+    if not (summary["objects"] and summary["queries"]):
+        return _nothing_came(topology, summary)
     try:
         first = [next((c.batch.ts for c in chunks if len(c.batch)), None) for chunks in read_input(topology)]
     except (DeclarationError, InputError):
@@ -89,6 +91,21 @@ def nothing_matched(topology: Topology, summary: Mapping[str, Any]) -> str | Non
         f"{said}; the first object is of {_moment(int(objects[0]))} and the first query of {_moment(int(queries[0]))}: "
         "a standing query gets objects from its ts on"
     )
+
+
+def _nothing_came(topology: Topology, summary: Mapping[str, Any]) -> str | None:
+    """Say which input had not one record, good or bad; what a spout of one's own emits is its own affair."""
+    for pace, what, came in (
+        ("leads", "objects", summary["objects"] + summary["rejected_objects"]),
+        ("follows", "query operations", summary["queries"] + summary["rejected_queries"]),
+    ):
+        try:
+            source = source_of(topology, pace)
+        except DeclarationError:
+            continue
+        if not came:
+            return f"there were no {what} at all: what '{source.name}' reads is empty, so nothing could match"
+    return None
 
 
 def odd_times(topology: Topology, *, in_python: bool = False) -> str | None:

@@ -146,6 +146,22 @@ def test_programs_are_told_when_nothing_was_used_or_matched(capsys):
     )
 
 
+@pytest.mark.usefixtures("unconfigured")
+@pytest.mark.parametrize(
+    ("objects", "queries", "expected"),
+    [
+        ([], QUERIES, "there were no objects at all: what 'objects' reads is empty"),
+        (OBJECTS, [], "there were no query operations at all: what 'queries' reads is empty"),
+        ([{"id": "bad"}], QUERIES, None),
+    ],
+)
+def test_programs_are_told_which_input_was_empty(capsys, objects, queries, expected):
+    """Nothing in is no result out, which looks like a quiet day; where records came and were refused, that is said instead."""
+    waterspout.run(alerts(), objects=objects, queries=queries)
+    err = capsys.readouterr().err
+    assert "at all: what" not in err if expected is None else expected in err
+
+
 def test_tables_of_programs_are_spoken_of_as_programs_have_them():
     """An error about a data frame names no temporary file, and says which arguments help."""
     table = pa.Table.from_pylist([{("zeit" if k == "ts" else k): v for k, v in one.items()} for one in OBJECTS])
