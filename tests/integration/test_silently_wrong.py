@@ -178,6 +178,9 @@ def test_rejects_are_told_by_reason(waterspout, made, tmp_path):
     assert "30 rejected: (N, N) is outside the space [...]" in text
     assert "warning: none of 3 query operations could be used; --rejects FILE writes each" in text
     assert "warning: only 60 of 91 objects could be used; --rejects FILE writes each" in text
+    rejects = tmp_path / "rejects.jsonl"
+    _, text, _ = waterspout("run", CONF / "quickstart.toml", *UNIT, *arguments, "--rejects", rejects)
+    assert f"warning: only 60 of 91 objects could be used; {rejects} has each with its line and reason" in text
 
 
 def test_run_without_many_rejects_warns_of_nothing(waterspout, made):

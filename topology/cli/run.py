@@ -166,14 +166,17 @@ def _begin(topology: Topology) -> None:
         log.warning(odd)
 
 
-def _finish(topology: Topology, summary: dict[str, Any], path: Path | None, console: Console, quiet: bool) -> None:
+def _finish(
+    topology: Topology, summary: dict[str, Any], path: Path | None, rejects: Path | None, console: Console, quiet: bool
+) -> None:
     if path is not None:
         summary = {"topology": topology.settings.name, "hotspots": hotspots_of(topology), **summary}
         path.write_text(json.dumps(summary, indent=2) + "\n", "utf-8")
     log.info("run_finished", topology=topology.settings.name, objects=summary["objects"], results=summary["results"])
     if not quiet:
         print_summary(console, topology.settings.name, summary)
-    print_warnings(console, warnings_of(topology, summary, "--rejects FILE writes each with its line and reason"))
+    reasons = "--rejects FILE writes each" if rejects is None else f"{rejects} has each"
+    print_warnings(console, warnings_of(topology, summary, f"{reasons} with its line and reason"))
 
 
 def _say_how_to_go_on(console: Console, topology: Topology, objects: int) -> None:
@@ -250,7 +253,7 @@ def run(
         console = Console(stderr=results == "-")
         if show:
             print_alerts(console, declared, outcome.collected)
-        _finish(declared, outcome.summary, summary, console, quiet)
+        _finish(declared, outcome.summary, summary, rejects, console, quiet)
         if not interrupted and (told := nothing_matched(declared, outcome.summary)) is not None:
             print_warnings(console, [told])
     if interrupted:
@@ -301,7 +304,7 @@ def verify(
             )
             interrupted = should_stop()
     console = Console(stderr=results == "-", highlight=False, soft_wrap=True)
-    _finish(declared, outcome.summary, summary, console, quiet)
+    _finish(declared, outcome.summary, summary, rejects, console, quiet)
     if interrupted:
         raise InputError("the run was interrupted, so its results cannot be compared with those of the whole input")
     console.print(explain(comparison), markup=False)
