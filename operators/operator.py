@@ -167,9 +167,11 @@ class Emitter:
                 )
             values = tuple(values[0].get(name) for name in names)
         if len(values) != len(names):
-            raise ValueError(
+            said = (
                 f"stream '{stream}' has the fields {', '.join(names)}, but a tuple of {len(values)} values was emitted"
             )
+            one = len(values) == 1 and isinstance(values[0], tuple | list) and len(values[0]) == len(names)
+            raise ValueError(f"{said}; emit the values of a tuple one by one, as in emit(*record)" if one else said)
         self.rows.setdefault(stream, []).append(values)
 
     def batch(self, batch: Batch, stream: str = DEFAULT_STREAM) -> None:

@@ -11,6 +11,7 @@ import pytest
 from range_inputs import WORDS, write_inputs, write_lines
 
 from operators import Bolt, Spout
+from operators.operator import Emitter
 from streams.errors import DeclarationError, TaskFailedError
 from topology import TopologyBuilder
 from topology.run import run
@@ -200,6 +201,16 @@ def test_missing_field_and_values_that_cannot_be_sent_are_named(inputs):
         run(built(objects, queries, Wrong).build())
     with pytest.raises(TaskFailedError, match=r"field 'matches' has a value of type set, which cannot be sent"):
         run(built(objects, queries, Sets).build())
+
+
+def test_tuple_that_is_emitted_as_one_value_is_told_how_to_be():
+    """``emit(record)`` is for dictionaries; of a tuple it says how its values are emitted, of a wrong number only that."""
+    emit = Emitter({"default": ("id", "ts")})
+    with pytest.raises(ValueError, match=r"a tuple of 1 values was emitted; .* as in emit\(\*record\)$"):
+        emit((1, 2))
+    for values in [(1,), (1, 2, 3), ((1, 2, 3),)]:
+        with pytest.raises(ValueError, match=r"has the fields id, ts, but a tuple of \d values was emitted$"):
+            emit(*values)
 
 
 def test_own_module_is_found_beside_the_declaration_and_in_the_current_folder(tmp_path, monkeypatch):
