@@ -276,7 +276,9 @@ def _region(given: Mapping[str, Any], rules: QueryRules) -> Place:
     if radius < 0:
         raise _RefusedError(f"circle has radius {radius!r}, expected none below 0")
     if rules.metric == "haversine" and not (-180 <= x <= 180 and -90 <= y <= 90):
-        raise _RefusedError(f"circle is {shown(shapes['circle'])}, whose centre is no longitude and latitude")
+        raise _RefusedError(
+            f"circle is {shown(shapes['circle'])}, whose centre is no longitude and latitude: longitude comes first"
+        )
     if rules.metric == "euclidean" and radius > (most := max_distance(rules.space)):
         raise _RefusedError(
             f"circle has radius {radius!r}, but the diagonal of the space is {most:.6g} in units of the coordinates, "

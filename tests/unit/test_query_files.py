@@ -258,7 +258,7 @@ def test_a_circle_on_the_globe_needs_a_place_there(tmp_path):
     space = Rect(0, 0, 1000, 1000)
     assert rejects(read(tmp_path, record, space=space)) == []
     [(_, reason)] = rejects(read(tmp_path, record, space=space, metric="haversine"))
-    assert reason == "circle is [200, 0, 1000], whose centre is no longitude and latitude"
+    assert reason == "circle is [200, 0, 1000], whose centre is no longitude and latitude: longitude comes first"
 
 
 @pytest.mark.parametrize(
