@@ -113,7 +113,8 @@ def compare(
             say(f"{name}: run {seed + 1} of {repeats}")
             seeded = with_seed(topology, seed)
             summary = run(seeded, **options).summary
-            summaries[name].append({"topology": name, "hotspots": hotspots_of(seeded), **summary})
+            hotspots = hotspots_of(seeded, summary["objects"])
+            summaries[name].append({"topology": name, "hotspots": hotspots, **summary})
     first = next(iter(topologies.values()))
     return Comparison(
         tuple(Contender(name, tuple(summaries[name]), answers[name]) for name in topologies),

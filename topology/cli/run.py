@@ -170,7 +170,7 @@ def _finish(
     topology: Topology, summary: dict[str, Any], path: Path | None, rejects: Path | None, console: Console, quiet: bool
 ) -> None:
     if path is not None:
-        summary = {"topology": topology.settings.name, "hotspots": hotspots_of(topology), **summary}
+        summary = {"topology": topology.settings.name, "hotspots": hotspots_of(topology, summary["objects"]), **summary}
         path.write_text(json.dumps(summary, indent=2) + "\n", "utf-8")
     log.info("run_finished", topology=topology.settings.name, objects=summary["objects"], results=summary["results"])
     if not quiet:
