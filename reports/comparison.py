@@ -74,12 +74,13 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of it: contenders in the order given, and where they read."""
+    """What came of it: contenders in the order given, where they read, and whether all ran in one process."""
 
     contenders: tuple[Contender, ...]
     seeds: tuple[int, ...]
     objects: tuple[str, ...]
     queries: tuple[str, ...]
+    embedded: bool
 
     @property
     def equal(self) -> bool:
@@ -121,6 +122,7 @@ def compare(
         tuple(range(repeats)),
         tuple(path.name for path in _files(first, "leads")),
         tuple(path.name for path in _files(first, "follows")),
+        all(topology.settings.runtime == "local" for topology in topologies.values()),
     )
 
 

@@ -51,6 +51,13 @@ _FIGURES = (
 )  # fmt: skip
 
 
+#: Whoever compares a plan that adapts with a fixed one looks at throughput first, which cannot rise here.
+_IN_ONE_PROCESS = (
+    "All evaluators took turns in one process: what balancing gains is in parallel efficiency and imbalance, what it costs in "
+    "throughput and latency."
+)
+
+
 def compared_page(found: Comparison, command: str, machine: str) -> str:
     """Return the page of a comparison."""
     names = [one.name for one in found.contenders]
@@ -60,13 +67,16 @@ def compared_page(found: Comparison, command: str, machine: str) -> str:
         f"{first['queries']:,} queries ({', '.join(found.queries)})"
     )
     repeats = len(found.seeds)
+    caption = f"Median of {repeats:,} {'run' if repeats == 1 else 'runs'}; below it the lowest and the highest."
+    if found.embedded:
+        caption = f"{caption} {_IN_ONE_PROCESS}"
     body = [
         f"<h1>{_text(' against '.join(names))}</h1>",
         f"<p class='quiet'>The same input for all: {_text(read)}. Each topology ran {_times(repeats)}, by turns, with seeds "
         f"{_text(', '.join(map(str, found.seeds)))}. {_hotspots(first)}</p>",
         _verdict(found),
         "<h2>Figures</h2>",
-        _table(found.contenders, f"Median of {repeats:,} runs; below it the lowest and the highest."),
+        _table(found.contenders, caption),
         "<h2>Over the stream</h2>",
         _picture({one.name: one.summaries[0] for one in found.contenders}, "the first seed"),
         "<h2>What moved, and why</h2>",

@@ -98,6 +98,7 @@ def test_compared_topologies_are_one_page(page):
     )
     for said in ("tornado-static", "condense from object", "communication", "queries moved", "hotspot", "--seeds 2"):
         assert said in page
+    assert "All evaluators took turns in one process" in page
 
 
 def test_answers_that_differ_are_said_so():
