@@ -18,8 +18,8 @@ from topology.validation import make_operator
 
 __all__ = ["nothing_matched", "odd_input", "warnings_of"]
 
-#: A run that can use a smaller share of its objects than this has the wrong input, or the wrong space.
-FEW_OBJECTS = 0.9
+#: A run that can use a smaller share of its objects, or of its queries, than this has the wrong input, or the wrong space.
+ENOUGH = 0.9
 
 
 def odd_input(topology: Topology, *, in_python: bool = False) -> list[str]:
@@ -49,7 +49,7 @@ def odd_records(topology: Topology, *, in_python: bool = False) -> str | None:
         return None
     limits = topology.settings.limits.reading()
     used, records = usable([str(path) for path in objects.files()], topology.settings.space, limits, objects.form)
-    if used >= FEW_OBJECTS * records or (remedy := _proposed(topology, in_python=in_python)) is None:
+    if used >= ENOUGH * records or (remedy := _proposed(topology, in_python=in_python)) is None:
         return None
     return f"{used:,} of the first {records:,} records of objects can be used; try {remedy}"
 
@@ -158,10 +158,12 @@ def warnings_of(topology: Topology, summary: Mapping[str, Any], where: str, *, i
     if summary["reject_reasons"]:
         remedy += f"; most frequent among all rejects: {summary['reject_reasons'][0]['reason']}"
     found = []
-    if summary["rejected_queries"] and not summary["queries"]:
-        found.append(f"none of {summary['rejected_queries']:,} query operations could be used; {remedy}")
+    operations = summary["queries"] + summary["rejected_queries"]
+    if summary["queries"] < ENOUGH * operations:
+        used = f"only {summary['queries']:,}" if summary["queries"] else "none"
+        found.append(f"{used} of {operations:,} query operations could be used; {remedy}")
     records = summary["objects"] + summary["rejected_objects"]
-    if summary["objects"] < FEW_OBJECTS * records:
+    if summary["objects"] < ENOUGH * records:
         found.append(f"only {summary['objects']:,} of {records:,} objects could be used; {remedy}")
         found += _odd_records_again(topology, in_python)
     return found

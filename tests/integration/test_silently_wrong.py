@@ -183,6 +183,15 @@ def test_rejects_are_told_by_reason(waterspout, made, tmp_path):
     assert f"warning: only 60 of 91 objects could be used; {rejects} has each with its line and reason" in text
 
 
+def test_few_usable_queries_are_a_warning(waterspout, made):
+    """Questions that are never asked have no answers: that is said of one in two as it is of all."""
+    asked = [{"id": i, "type": "range", "region": {"rect": [0, 0, 1, 1]}} for i in "ab"]
+    queries = write_lines(made / "half.jsonl", [*asked, {"id": "c", "type": "range"}])
+    arguments = ["--objects", made / "objects.jsonl", "--queries", queries, "--quiet"]
+    _, text, err = waterspout("run", CONF / "quickstart.toml", *UNIT, *arguments)
+    assert "warning: only 2 of 3 query operations could be used; --rejects FILE writes each" in text + err
+
+
 def test_run_without_many_rejects_warns_of_nothing(waterspout, made):
     """One reject among ninety objects is no warning."""
     with (made / "objects.jsonl").open("a") as file:
