@@ -14,7 +14,7 @@ Nothing here needs pytest. A failing assertion says what a person needs: the fir
 
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,11 @@ class Trial:
     topology: Topology
     summary: Mapping[str, Any]
     collected: Sequence[Batch]
-    _folder: Any = field(repr=False, default=None)  # of given records; it goes when the trial does
+    _folder: Any = None  # of given records; it goes when the trial does
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{self.summary[name]:,} {name}" for name in ("objects", "queries", "results", "rejected"))
+        return f"Trial({self.topology.settings.name}: {told})"
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the results as the lines of a results file."""

@@ -60,6 +60,11 @@ def test_trial_of_random_input_is_exact(tmp_path, seed):
     run_for_test(topology, seed=seed, delays=True).assert_exact()
 
 
+def test_trial_is_shown_in_a_line(even):
+    """A failing assertion, and a notebook, show what a trial was and not its batches."""
+    assert repr(even) == "Trial(square: 80 objects, 1 queries, 80 results, 0 rejected)"
+
+
 def test_trial_tells_the_first_differences(tmp_path):
     """An evaluator that forgets is found out, with the results that are missing."""
     trial = run_for_test(square(tmp_path, Forgetful), objects=around(40), queries=EVERYWHERE, delays=True)
