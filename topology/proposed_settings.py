@@ -42,6 +42,10 @@ _LIKELY = {
     "name": ("name", "label"),
 }  # fmt: skip
 _DEGREES = {"lon": 180.0, "lat": 90.0}
+
+#: A column is of degrees where this share of what stands in it is.
+_NEARLY_ALL = 0.9
+
 _WORDS = re.compile(r"[A-Z]?[a-zà-ÿ]+|[A-Z]+(?![a-z])|[0-9]+")
 
 #: A column whose texts have so many words on average is prose, whatever it is called.
@@ -253,11 +257,17 @@ def _named(name: str, field: str) -> bool:
 
 
 def _is_degrees(field: str) -> Any:
-    def fits(values: Sequence[Any]) -> bool:
+    """Return what tells whether values can be degrees: nearly all that are there, for data of people has slips."""
+
+    def fitting(value: Any) -> bool:
         try:
-            return all(abs(float(value)) <= _DEGREES[field] for value in values)
+            return abs(float(value)) <= _DEGREES[field]
         except (TypeError, ValueError):
             return False
+
+    def fits(values: Sequence[Any]) -> bool:
+        given = [value for value in values if value not in (None, "") and value == value]  # NaN is none either
+        return bool(given) and sum(map(fitting, given)) >= _NEARLY_ALL * len(given)
 
     return fits
 

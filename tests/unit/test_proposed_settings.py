@@ -78,6 +78,17 @@ def test_fields_are_found_deep_in_records(tmp_path, record, expected):
     assert proposal(path) == f"{expected} (so 20 of the first 20 records can be used)"
 
 
+@pytest.mark.parametrize("slip", ["", "?", "NaN", "999"])
+def test_some_places_that_are_none_hide_no_columns(tmp_path, slip):
+    """One missing or wrong coordinate among many does not keep a column from being found; a column of slips is none."""
+    rows = [f"{n},{NOON + n}000,{slip if n == 3 else 8.5},47.3,fire" for n in range(40)]
+    path = tmp_path / "places.csv"
+    path.write_text("\n".join(["id,ts,east,north,text", *rows, ""]))
+    assert proposal(path) == "--columns lon=east,lat=north (so 39 of the first 40 records can be used)"
+    path.write_text("\n".join(["id,ts,east,north,text", *(row.replace("8.5", slip) for row in rows), ""]))
+    assert proposal(path) is None
+
+
 def test_times_without_values_are_numbered(tmp_path):
     """A column of times that is empty throughout is none."""
     path = tmp_path / "places.csv"
