@@ -13,7 +13,7 @@ from topology.declaration import Topology
 from topology.input_files import read_input
 from topology.likely_times import USUAL_TIMES
 from topology.metric import odd_distances
-from topology.proposed_settings import missing_columns, proposed, usable
+from topology.proposed_settings import missing_columns, proposed, usable, wordless
 from topology.validation import make_operator
 
 __all__ = ["nothing_matched", "odd_input", "warnings_of"]
@@ -73,7 +73,7 @@ def _proposed(topology: Topology, *, in_python: bool = False) -> str | None:
     return proposed(source.name, files, topology.settings.space, limits, objects.form, in_python=in_python)
 
 
-def nothing_matched(topology: Topology, summary: Mapping[str, Any]) -> str | None:
+def nothing_matched(topology: Topology, summary: Mapping[str, Any], *, in_python: bool = False) -> str | None:
     """Say what a person may look for where a run has no results: above all whether times of queries and objects meet."""
     if summary["results"]:
         return None
@@ -85,12 +85,22 @@ def nothing_matched(topology: Topology, summary: Mapping[str, Any]) -> str | Non
         return None
     objects, queries = first
     said = "no query has a result"
+    if (told := _wordless(topology, in_python=in_python)) is not None:
+        return f"{said}; {told}"
     if objects is None or queries is None or queries[0] <= objects[0]:
         return f"{said}; see whether keywords and places of queries and objects can meet"
     return (
         f"{said}; the first object is of {_moment(int(objects[0]))} and the first query of {_moment(int(queries[0]))}: "
         "a standing query gets objects from its ts on"
     )
+
+
+def _wordless(topology: Topology, *, in_python: bool) -> str | None:
+    try:
+        objects = make_operator(source_of(topology, "leads"), topology)
+        return wordless(objects.files(), objects.form, in_python=in_python)
+    except (DeclarationError, InputError):
+        return None
 
 
 def _nothing_came(topology: Topology, summary: Mapping[str, Any]) -> str | None:

@@ -23,7 +23,7 @@ from topology.amendments import columns_in
 from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_in_commas, leaves
 from topology.likely_times import can_be_times, likely_times, must_be_times
 
-__all__ = ["missing_columns", "proposed", "usable"]
+__all__ = ["missing_columns", "proposed", "usable", "wordless"]
 
 #: Words in the name of a column that make it likely for a field.
 _LIKELY = {
@@ -126,6 +126,25 @@ def missing_columns(paths: Sequence[Any], form: ObjectForm) -> str | None:
                     f"{did_you_mean(source, there)}"
                 )
     return None
+
+
+def wordless(paths: Sequence[Any], form: ObjectForm, *, in_python: bool = False) -> str | None:
+    """Say that none of the first records has words, where they are JSON, which may do without; and which column may."""
+    path = next((str(path) for path in paths if file_kind(str(path)).format == "jsonl"), None)
+    if path is None or form.text.follow:
+        return None
+    records, _ = first_records(path, form.text)
+    names = list(dict.fromkeys(name for record in records for name in record))
+    known = form.sources(path, names)
+    if not records or known.keys() & {"text", "keywords", "keyword_ids"}:
+        return None
+    taken = {source for sources in known.values() for source in sources}
+    free = [name for name in names if name not in taken]
+    found = _words_of(free, {name: [record.get(name) for record in records] for name in free})
+    words = _python_words if in_python else _shell_words
+    said = f"none of the first {len(records):,} objects has a text or keywords"
+    remedy = words("", found, form, form) if found else ""
+    return f"{said}; try {remedy}" if remedy else said
 
 
 def _used(paths: list[str], space: Rect, limits: ReadLimits, form: ObjectForm) -> int:
@@ -245,7 +264,7 @@ def _words_of(free: Sequence[str], values: Mapping[str, Sequence[Any]]) -> dict[
         return {"text": tuple(texts)}
     if lists := [name for name in free if _is_list(values[name])]:
         return {"keywords": (lists[0],)}
-    texts = [name for name in written if not (_is_id(values[name]) and _is_short(values[name]))]
+    texts = [n for n in written if not (_is_id(values[n]) and _is_short(values[n])) and not must_be_times(values[n])]
     varied = [name for name in texts if len(set(map(str, values[name]))) > 1]  # no `geometry.type`
     return {"text": tuple(varied or texts)} if texts else {}
 

@@ -210,6 +210,6 @@ def run(
             lines = [with_columns(line, found) for line in lines]
         for text in warnings_of(wanted, outcome.summary, "summary['reject_reasons'] has the reasons", in_python=True):
             log.warning(text)
-        if (told := nothing_matched(wanted, outcome.summary)) is not None:
+        if (told := nothing_matched(wanted, outcome.summary, in_python=True)) is not None:
             log.warning(told)
     return Run(outcome.summary, lines)

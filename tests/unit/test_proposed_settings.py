@@ -12,7 +12,7 @@ from streams.files.file_blocks import DEFAULT_LIMITS
 from streams.files.object_form import ObjectForm
 from streams.geometry import Rect
 from topology.amendments import columns_in
-from topology.proposed_settings import missing_columns, proposed
+from topology.proposed_settings import missing_columns, proposed, wordless
 
 EARTH = Rect(-180, -90, 180, 90)
 NOON = 1_772_000_000
@@ -87,6 +87,27 @@ def test_some_places_that_are_none_hide_no_columns(tmp_path, slip):
     assert proposal(path) == "--columns lon=east,lat=north (so 39 of the first 40 records can be used)"
     path.write_text("\n".join(["id,ts,east,north,text", *(row.replace("8.5", slip) for row in rows), ""]))
     assert proposal(path) is None
+
+
+def test_objects_without_words_are_told_which_column_may_have_them(tmp_path):
+    """Records of JSON may do without words; where nothing matched, lists of words under another name are pointed at."""
+    path = tmp_path / "tags.jsonl"
+    record = {"id": 1, "ts": NOON, "lon": 8.5, "lat": 47.3, "tags": ["fire"]}
+    path.write_text(f"{json.dumps(record)}\n" * 3)
+    said = "none of the first 3 objects has a text or keywords"
+    assert wordless([path], ObjectForm()) == f"{said}; try --columns keywords=tags"
+    assert wordless([path], ObjectForm(), in_python=True) == f"{said}; try columns={{'keywords': 'tags'}}"
+    assert wordless([path], ObjectForm(columns={"keywords": ("tags",)})) is None
+    path.write_text(json.dumps({**record, "tags": 7}) + "\n")
+    assert wordless([path], ObjectForm()) == said.replace("3 objects", "1 objects")
+
+
+def test_other_times_are_no_texts(tmp_path):
+    """Where all columns of words are read as one, dates with words in them are not among them."""
+    path = tmp_path / "reports.csv"
+    rows = [f"{n},03/{n}/2026 08:00 AM,03/{n}/2026 09:00 AM,8.5,47.3,kind {n % 2}" for n in range(10, 28)]
+    path.write_text("\n".join(["key,created date,closed date,lon,lat,sort", *rows, ""]))
+    assert "id=key,text=sort'" in proposal(path)
 
 
 def test_times_without_values_are_numbered(tmp_path):
