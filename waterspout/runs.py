@@ -14,7 +14,8 @@ import pyarrow as pa
 from streams.errors import DeclarationError, InputError, RunError
 from streams.event_log import EventLog
 from streams.files.included_columns import objects_in, with_columns
-from topology.amendments import source_of, with_options, with_results
+from topology.amendments import result_sink, source_of, with_options, with_results
+from topology.declaration import Component
 from topology.disturbances import Disturbance, with_disturbances
 from topology.given import Given, Source, declared, with_sources
 from topology.included import lookup_in
@@ -125,6 +126,16 @@ def _naming(folder: str) -> Iterator[None]:
         raise InputError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
 
+def _unused(sink: Component) -> list[str]:
+    """Say that a declared sink does nothing here, where somebody may wait for what it writes or does."""
+    if sink.operator in ("count", "collect") or sink.options.get("path") == "-":
+        return []
+    return [
+        f"results come to the program, so the declared sink '{sink.name}' ({sink.operator}) is not run; to have both, call it "
+        "something else and declare a bolt 'sink' (collect) that reads the same"
+    ]
+
+
 class _Lines:
     """Takes the bytes that a sink writes, and passes on the lines in them."""
 
@@ -152,7 +163,7 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     resume: str | Path | None = None,
 ) -> Run:
-    """Run a topology to the end of its input.
+    """Run a topology to the end of its input; results come to the program, in place of the sink that is declared.
 
     Args:
         topology: a TOML file, a topology, or a builder.
@@ -187,7 +198,7 @@ def run(
         wanted = with_disturbances(with_sources(wanted, Path(folder), objects, queries), inject)
         if columns is not None:
             wanted = with_options(wanted, source_of(wanted, "leads").name, {"columns": dict(columns)})
-        wanted = with_results(wanted, "-")
+        replaced, wanted = result_sink(wanted), with_results(wanted, "-")
         validate(wanted)
         if include and on_result is not None:
             raise DeclarationError(
@@ -195,7 +206,7 @@ def run(
             )
         lookup = lookup_in(wanted, list(include)) if include else None
         with kernel_notice(_say_compiling):
-            for odd in odd_input(wanted, in_python=True):
+            for odd in (*_unused(replaced), *odd_input(wanted, in_python=True)):
                 log.warning(odd)
             outcome = run_topology(
                 wanted,

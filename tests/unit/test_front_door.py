@@ -162,6 +162,28 @@ def test_programs_are_told_which_input_was_empty(capsys, objects, queries, expec
     assert "at all: what" not in err if expected is None else expected in err
 
 
+@pytest.mark.usefixtures("unconfigured")
+def test_sink_that_does_not_run_is_told(capsys, tmp_path):
+    """Results go to the program and not to the declared file, which is said; a file beside a collecting sink is written."""
+    path = tmp_path / "r.jsonl"
+
+    def writing(name):
+        builder = waterspout.TopologyBuilder("files", space=[0, 0, 1, 1])
+        builder.spout("objects", "object-file", path="").spout("queries", "query-file", path="")
+        builder.bolt("evaluator", "range-evaluator").shuffle("queries", "queries").shuffle("objects", "objects")
+        builder.bolt(name, "jsonl", path=str(path)).global_("evaluator", "results")
+        return builder
+
+    run = waterspout.run(writing("sink"), objects=OBJECTS, queries=QUERIES)
+    assert (len(run.lines), path.exists()) == (3, False)
+    assert "the declared sink 'sink' (jsonl) is not run" in capsys.readouterr().err
+    both = writing("file")
+    both.bolt("sink", "collect").global_("evaluator", "results")
+    run = waterspout.run(both, objects=OBJECTS, queries=QUERIES)
+    assert (len(run.lines), len(path.read_text().splitlines())) == (3, 3)
+    assert "is not run" not in capsys.readouterr().err
+
+
 def test_tables_of_programs_are_spoken_of_as_programs_have_them():
     """An error about a data frame names no temporary file, and says which arguments help."""
     table = pa.Table.from_pylist([{("zeit" if k == "ts" else k): v for k, v in one.items()} for one in OBJECTS])
