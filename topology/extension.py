@@ -26,6 +26,9 @@ MAX_BYTES = 16 << 20
 MAX_PATH = 1_000
 MAX_FILES = 16
 
+#: Endings of what is easily given in place of a topology.
+_DATA = (".csv", ".jsonl", ".ndjson", ".json")
+
 _LONG_NUMBER = re.compile(r"[0-9_]{4301}")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
 Tables = dict[str, Any]
@@ -109,7 +112,10 @@ def _parsed(text: str, source: str) -> Tables:
     except RecursionError:
         raise DeclarationError(f"{source}: not valid TOML: brackets are nested too deep") from None
     except ValueError as error:
-        raise DeclarationError(f"{source}: not valid TOML: {_with_line(error, text)}") from None
+        said = f"{source}: not valid TOML: {_with_line(error, text)}"
+        if source.endswith(_DATA):
+            said += "; that is data, to be given with --objects or --queries behind the path of a topology file"
+        raise DeclarationError(said) from None
 
 
 def _with_line(error: ValueError, text: str) -> str:

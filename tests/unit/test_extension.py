@@ -176,6 +176,14 @@ def test_extension_that_cannot_be_is_refused(write, tmp_path, text, expected):
     assert str(caught.value).startswith(f"{tmp_path}/{expected.format(folder=tmp_path)}")
 
 
+@pytest.mark.parametrize(("name", "told"), [("mine.csv", True), ("mine.jsonl", True), ("mine.toml", False)])
+def test_data_in_place_of_a_topology_is_told_where_to_go(write, name, told):
+    """What TOML's parser says of a table of data helps nobody."""
+    with pytest.raises(DeclarationError, match="not valid TOML") as caught:
+        load(write(name, "id,ts,x,y\n"))
+    assert ("that is data, to be given with --objects or --queries" in str(caught.value)) == told
+
+
 def test_chain_of_extensions_has_a_limit(write):
     """So many files may extend each other, and one more may not."""
     for i in range(MAX_FILES - 1):
