@@ -5,6 +5,7 @@ is on its list at the end; counts of words are drawn as the regions that they ar
 """
 
 import gzip
+import itertools
 import json
 import math
 from collections import Counter
@@ -205,8 +206,12 @@ def _draw_question(axes: Any, question: Line, listed: list[Point], metric: str) 
         x, y, radius = region["circle"]
         wide, high = _radii(radius, y, metric)
         axes.add_patch(Ellipse((x, y), 2 * wide, 2 * high, **look))
-    for ring in _rings(region):
-        axes.add_patch(Polygon([position[:2] for position in ring], closed=True, **look))
+    for ring in _rings(region, metric):
+        turns = [0.0]
+        if metric == "haversine":  # what lies beyond the antimeridian is seen at the other edge
+            turns += [turn for turn in (-360.0, 360.0) if any(abs(x) > 180 and x * turn < 0 for x, _ in ring)]
+        for turn in turns:
+            axes.add_patch(Polygon([(x + turn, y) for x, y in ring], closed=True, **look))
     if "at" in question:
         x, y = question["at"]
         for other in listed:
@@ -214,12 +219,28 @@ def _draw_question(axes: Any, question: Line, listed: list[Point], metric: str) 
         axes.plot([x], [y], marker="x", color=colour_of(0), markersize=5, zorder=5)
 
 
-def _rings(region: Line) -> list[Any]:
-    """Return the rings of a region, holes too, as they are written; none of one that is no polygon."""
+def _rings(region: Line, metric: str) -> list[list[Point]]:
+    """Return the rings of a region, holes too; on the globe, one that jumps across the antimeridian goes on beyond it.
+
+    Of one that is no polygon there are none.
+    """
     if region.get("type") == "MultiPolygon":
-        return [ring for polygon in region["coordinates"] for ring in polygon]
-    rings: list[Any] = region.get("polygon") or region.get("coordinates") or []
-    return rings
+        rings = [ring for polygon in region["coordinates"] for ring in polygon]
+    else:
+        rings = region.get("polygon") or region.get("coordinates") or []
+    written = [[(float(position[0]), float(position[1])) for position in ring] for ring in rings]
+    return [_unbroken(ring) for ring in written] if metric == "haversine" else written
+
+
+def _unbroken(ring: list[Point]) -> list[Point]:
+    """Return a ring whose edges of more than 180 degrees go the other way round, as the meaning of polygons has it."""
+    turn = 0.0
+    unbroken = ring[:1]
+    for (before, _), (x, y) in itertools.pairwise(ring):
+        if 180 < abs(x - before) < 360:
+            turn -= math.copysign(360.0, x - before)
+        unbroken.append((x + turn, y))
+    return unbroken
 
 
 def _tall(latitude: float) -> float:
@@ -278,7 +299,7 @@ def _region_box(question: Line, metric: str) -> Any:
         x, y, radius = region["circle"]
         wide, high = _radii(radius, y, metric)
         return np.array([[x - wide, y - high], [x + wide, y + high]])
-    positions = [position[:2] for ring in _rings(region) for position in ring]
+    positions = [position for ring in _rings(region, metric) for position in ring]
     return np.array([np.min(positions, axis=0), np.max(positions, axis=0)]) if positions else None
 
 

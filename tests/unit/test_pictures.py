@@ -193,6 +193,18 @@ def test_title_and_legend_of_alerts_are_in_the_picture_and_apart(high):
     assert legend.y1 <= named.y0 + 1
 
 
+@pytest.mark.parametrize("ring", [[[179, 0], [-179, 0], [-179, 9], [179, 0]], [[179, 0], [181, 0], [181, 9], [179, 0]]])
+def test_polygons_across_the_antimeridian_are_drawn_at_both_edges(ring):
+    """Written with a jump or beyond 180, it is two degrees wide, at both edges of the map, and no band around the earth."""
+    alerts = alerts_of([{"query": "q", "ts": 1, "object": "a"}])
+    asked = {"q": {"region": {"polygon": [ring]}}}
+    figure = alert_figure(alerts, {"a": (179.5, 1.0)}, asked, WORLD, on_map=True, metric="haversine")
+    spans = sorted((p.get_xy()[:, 0].min(), p.get_xy()[:, 0].max()) for p in figure.axes[0].patches)
+    assert spans == [(-181, -179), (179, 181)]
+    plane = alert_figure(alerts, {"a": (179.5, 1.0)}, asked, WORLD, on_map=False)
+    assert len(plane.axes[0].patches) == 1
+
+
 def test_lists_in_tables_are_read_as_lines_are():
     """A row of a Parquet file has items with names."""
     row = {"query": "near", "ts": 1, "object": None, "objects": [{"id": "a", "value": 0.5}], "terms": None}
