@@ -8,6 +8,7 @@ from typing import Literal
 from streams.errors import RunError, WaterspoutError
 from streams.event_log import EventLog
 from streams.state import PackedState
+from topology.checkpoints.making_way import MakingWay
 from topology.checkpoints.manifest import MAX_FILE_BYTES
 from topology.checkpoints.part_files import PartFiles
 from topology.checkpoints.saved_state import Checkpoint, StateFile, next_serial, save
@@ -49,6 +50,7 @@ class BackgroundWriter:
         self._waiting: queue.Queue[tuple[Checkpoint, int | None, float | None] | None] = queue.Queue(maxsize=1)
         self._free = threading.Event()
         self._free.set()
+        self._make_way = MakingWay()
         self._failure: RunError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True, name="checkpoints")
         self._thread.start()
@@ -74,6 +76,11 @@ class BackgroundWriter:
         assert not self.busy, "one checkpoint at a time"
         self._free.clear()
         self._waiting.put((checkpoint, serial, began))
+
+    def make_way(self) -> None:
+        """Let the thread that writes go on, if it does write; to be called by one that works without a pause."""
+        if self.busy:
+            self._make_way()
 
     def wait(self) -> None:
         """Wait until nothing is being written, and raise what went wrong."""

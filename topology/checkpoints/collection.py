@@ -158,6 +158,7 @@ class Checkpoints:
     def choose(self, first: int) -> None:
         """Mark an epoch, if it is time; `first` is the first that nobody has begun."""
         self._writer.check()
+        self._writer.make_way()
         if self.mark is not None or self._writer.busy:
             return
         marks = []

@@ -9,6 +9,7 @@ from functools import partial
 from streams.state import PackedState
 from topology.checkpoints.background import reason_of
 from topology.checkpoints.collection import Attempt
+from topology.checkpoints.making_way import MakingWay
 from topology.checkpoints.manifest import SavedFile
 from topology.checkpoints.part_files import PartFiles
 from topology.checkpoints.saved_state import StateFile
@@ -64,6 +65,7 @@ class StateWriter:
         self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
         self._stopped = False
         self._handed_in = self._done_with = 0
+        self._make_way = MakingWay()
         self._thread = threading.Thread(target=self._run, daemon=True, name="states")
         self._thread.start()
 
@@ -71,6 +73,11 @@ class StateWriter:
         """Begin to write the state of a task."""
         self._handed_in += 1
         self._jobs.put(partial(self._write, attempt, epoch, task, packed, positions))
+
+    def make_way(self) -> None:
+        """Let the thread that writes go on, if it does write; to be called by one that works without a pause."""
+        if self._done_with < self._handed_in:
+            self._make_way()
 
     def finished(self) -> list[Written]:
         """Return what was written since the last call."""

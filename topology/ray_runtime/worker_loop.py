@@ -128,6 +128,8 @@ class WorkerLoop:
                 for item in arrived:
                     self._take(item)
                 self._round()
+                if self._writer is not None:
+                    self._writer.make_way()
             if self._writer is not None and not self._stopped:
                 self._writer.finish(WRITE_SECONDS)  # before the last reports, which the end of the run waits for
             if not self._abandoned:
