@@ -24,15 +24,13 @@ from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.refilling.complete_input import CompleteInput, LateRequests, in_order
 from operators.refilling.definitions import Definitions
-from operators.refilling.requests import AS_OF_NOW, LIMIT_FIELDS, partial_answers
+from operators.refilling.requests import AS_OF_NOW, LIMIT_FIELDS, Pairs, partial_answers
 from streams.batches import OP_REGISTER, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.columns import Ints, union_of
 from streams.errors import DeclarationError, did_you_mean
 from streams.hashing import places_by_hash
 
 __all__ = ["TopkAggregator"]
-
-Floats = NDArray[np.float64]
 
 _NONE: Ints = np.empty(0, np.int64)
 _BY_QUERY = Need(
@@ -89,8 +87,8 @@ class TopkAggregator(Bolt):
         self._input = CompleteInput()
         self._said = Fingerprints()
         self._late = LateRequests(context.epoch_feedback)
-        #: Hits of messages whose time is not complete yet: subscription, message, score.
-        self._later: tuple[Ints, Ints, Floats] = (_NONE, _NONE, np.empty(0))
+        #: Hits of messages whose time is not complete yet.
+        self._later: Pairs = (_NONE, _NONE, np.empty(0))
         #: In which epoch which subscription is answered for.
         self._awaited: tuple[Ints, Ints] = (_NONE, _NONE)
         self._changed: Ints = _NONE
@@ -131,10 +129,7 @@ class TopkAggregator(Bolt):
     def _enter(self, hits: list[RankedBatch]) -> None:
         """Enter hits of messages whose time is complete into buffers that are there."""
         whole = RankedBatch.concat([RankedBatch.empty(), *hits])
-        numbers, seq, score = (
-            np.concatenate(pair)
-            for pair in zip(self._later, (whole.number[whole.row], whole.seq, whole.value), strict=True)
-        )
+        numbers, seq, score = _together(self._later, (whole.number[whole.row], whole.seq, whole.value))
         complete = seq < self._input.stop
         self._later = numbers[~complete], seq[~complete], score[~complete]
         numbers, seq, score = numbers[complete], seq[complete], score[complete]
@@ -169,9 +164,11 @@ class TopkAggregator(Bolt):
         parts = [
             batch.take(np.flatnonzero(np.isin(batch.number, now) & self._table.holds(batch.number))) for batch in found
         ]
-        filled, answers = partial_answers(parts)
+        filled, answers, later = partial_answers(parts)
         if len(filled):
             self._lists.refill(filled, answers)
+        # Evaluators may have sent some of it too: an entry that is there already is passed over.
+        self._later = _together(self._later, later)
         return filled
 
     def _tune(self, numbers: Ints, wanted: Wanted, emit: Emitter) -> None:
@@ -275,6 +272,11 @@ class TopkAggregator(Bolt):
             }
 
         return [divided(task) for task in range(division.tasks)]
+
+
+def _together(some: Pairs, others: Pairs) -> Pairs:
+    numbers, seq, score = (np.concatenate(pair) for pair in zip(some, others, strict=True))
+    return numbers, seq, score
 
 
 def _queries(state: State) -> QueryBatch:

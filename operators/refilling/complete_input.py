@@ -31,6 +31,11 @@ class CompleteInput:
         self._rest = (np.empty(0, np.int64), np.empty(0, np.int64))
         self._noted: Ints = np.empty(0, np.int64)
 
+    @property
+    def come(self) -> int:
+        """One more than the `seq` of the last object that has come, or `stop`, if its time is complete."""
+        return int(self._rest[0][-1]) + 1 if len(self._rest[0]) else self.stop
+
     def advance(self, epoch: Epoch, objects: ObjectBatch) -> None:
         """Take note of an epoch's objects, in the order of the input."""
         seq, ts = np.append(self._rest[0], objects.seq), np.append(self._rest[1], objects.ts)

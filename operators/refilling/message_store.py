@@ -13,7 +13,7 @@ from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.refilling.complete_input import CompleteInput, LateRequests, in_order
-from operators.refilling.requests import asked, found
+from operators.refilling.requests import all_between, asked, found
 from streams.batches import ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.errors import DeclarationError, did_you_mean
 
@@ -24,8 +24,10 @@ __all__ = ["MessageStore"]
 class MessageStore(Bolt):
     """Keeps the messages of the window whose `seq` is its own, modulo the number of stores, and answers requests.
 
-    Requests are answered as of the end of their epoch, with all messages up to the last one whose time is complete. Some ask
-    for the window as it was when a subscription ended, so messages stay for as long as such a request may be on its way.
+    Requests are answered as of the end of their epoch, with all messages up to the last one whose time is complete. What had
+    come behind it before that epoch has met the threshold of then at the evaluators, so all of it is sent along, for later.
+    Some requests ask for the window as it was when a subscription ended, so messages stay for as long as such a request may be
+    on its way.
 
     Options:
         index: what the messages are searched with; one of `operators.indexes.topk.message_indexes.MESSAGE_INDEXES`.
@@ -72,13 +74,14 @@ class MessageStore(Bolt):
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Take new messages in, answer, and forget what nobody can ask for any more."""
         objects = in_order(inputs.batches("objects"))
+        come = self._input.come
         self._input.advance(epoch, objects)
         self._take(objects)
         if self._input.now is None:
             return
         first = self._log.first(self._input.now, self._input.stop)
         for queries, limit in zip(inputs.batches("requests"), inputs.batches("limits"), strict=True):
-            self._answer(queries, limit, first, emit)
+            self._answer(queries, limit, first, come, emit)
         kept = self._late.first(first)
         self._log.drop(kept)
         self._index.drop(kept)
@@ -87,12 +90,16 @@ class MessageStore(Bolt):
         mine = objects.seq % self._context.parallelism == self._context.index
         self._index.add(messages_of(self._log.append(objects.take(np.flatnonzero(mine))), self._words))
 
-    def _answer(self, queries: QueryBatch, limit: TupleBatch, first: int, emit: Emitter) -> None:
+    def _answer(self, queries: QueryBatch, limit: TupleBatch, first: int, come: int, emit: Emitter) -> None:
         assert self._input.now is not None
-        answers = self._index.search(asked(queries, limit, first, self._input.stop, self._words))
-        self._context.count("cost", answers.examined)
+        requests = asked(queries, limit, first, self._input.stop, self._words)
+        answers, later = self._index.search(requests), None
+        if come > self._input.stop:
+            later = self._index.search(all_between(requests, self._input.stop, come))
+            self._context.count("moment_searched_behind_what_is_complete", 1)
+        self._context.count("cost", answers.examined + (0 if later is None else later.examined))
         self._context.count("requests", len(queries))
-        emit.batch(found(queries.number, answers, self._input.now), "refills")
+        emit.batch(found(queries.number, answers, later, self._input.now), "refills")
 
     # --- state -------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """What aggregators ask message stores for, and what these find, on the wire."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,9 +11,12 @@ from streams.columns import Ids, Ints
 from streams.scoring import unit_weights
 from streams.vocabulary import Vocabulary
 
-__all__ = ["AS_OF_NOW", "LIMIT_FIELDS", "asked", "found", "limits", "partial_answers"]
+__all__ = ["AS_OF_NOW", "LIMIT_FIELDS", "Pairs", "all_between", "asked", "found", "limits", "partial_answers"]
 
 Floats = NDArray[np.float64]
+
+#: Subscription, message, score.
+Pairs = tuple[Ints, Ints, Floats]
 
 #: The columns of `Requests` that a subscription does not have; they travel beside the subscriptions, row by row.
 LIMIT_FIELDS = ("least", "most", "bound", "ratio", "first", "stop")
@@ -35,21 +40,35 @@ def asked(queries: QueryBatch, limit: TupleBatch, first: int, stop: int, vocabul
     return Requests(*place, queries.alpha, queries.kw_off, queries.kw, weight, **columns)
 
 
-def found(numbers: Ints, answers: Answers, ts: int) -> RankedBatch:
-    """Return answers as a batch; the last item of each list, of no message, is its floor."""
+def all_between(requests: Requests, first: int, stop: int) -> Requests:
+    """Return requests for all messages between two places that share a keyword; of those for a window of the past, for none."""
+    rows = len(requests)
+    end = np.where(requests.stop == first, stop, first)
+    most = np.full(rows, stop - first, np.int32)
+    nowhere = np.full(rows, -np.inf)
+    return replace(
+        requests, least=most, most=most, bound=nowhere, ratio=np.zeros(rows), first=np.full(rows, first), stop=end
+    )
+
+
+def found(numbers: Ints, answers: Answers, later: Answers | None, ts: int) -> RankedBatch:
+    """Return answers as a batch: of each the list, its floor as an item of no message, and what was found `later`."""
     rows = len(numbers)
     ends = answers.off[1:]
-    seq = np.insert(answers.seq, ends, -1)
-    off = answers.off + np.arange(rows + 1)
+    off, seq = answers.off + np.arange(rows + 1), np.insert(answers.seq, ends, -1)
+    value = np.insert(answers.score, ends, answers.floor)
+    if later is not None:
+        behind = np.repeat(off[1:], np.diff(later.off))
+        seq, value, off = np.insert(seq, behind, later.seq), np.insert(value, behind, later.score), off + later.off
     return RankedBatch(
         number=numbers, ts=np.full(rows, ts, np.int64), type=np.full(rows, TYPE_TOPK, np.uint8),
         k=np.ones(rows, np.int32), instant=np.zeros(rows, np.bool_), off=off.astype(np.int32), seq=seq,
-        ids=Ids("int", seq), value=np.insert(answers.score, ends, answers.floor),
+        ids=Ids("int", seq), value=value,
     )  # fmt: skip
 
 
-def partial_answers(parts: list[RankedBatch]) -> tuple[Ints, Answers]:
-    """Unite what several stores have found: the numbers, ascending, and for each what all of them know together.
+def partial_answers(parts: list[RankedBatch]) -> tuple[Ints, Answers, Pairs]:
+    """Unite what several stores have found: the numbers, ascending, for each what all of them know together; what came later.
 
     What one of them has left out is worse than the last that it lists, or at its floor, so what all have left out is worse than
     the best of these; what is listed and as bad is not all there is, and goes.
@@ -68,10 +87,15 @@ def partial_answers(parts: list[RankedBatch]) -> tuple[Ints, Answers]:
     highest = np.lexsort((cut, whole.value[is_floor], row[is_floor]))
     ends = np.searchsorted(row[is_floor][highest], np.arange(len(numbers)), side="right") - 1
     floor, seq = whole.value[is_floor][highest][ends], cut[highest][ends]
-    listed = whole.seq >= 0
+    listed = np.arange(len(whole.seq)) < is_floor[whole.row]
     known = (whole.value > floor[row]) | ((whole.value == floor[row]) & (whole.seq >= seq[row]))
     kept = np.flatnonzero(listed & known)
     order = kept[np.lexsort((-whole.seq[kept], -whole.value[kept], row[kept]))]
     off = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(np.bincount(row[order], minlength=len(numbers)), out=off[1:])
-    return numbers, Answers(off, whole.seq[order], whole.value[order], floor, 0)
+    later = np.flatnonzero(np.arange(len(whole.seq)) > is_floor[whole.row])
+    return (
+        numbers,
+        Answers(off, whole.seq[order], whole.value[order], floor, 0),
+        (whole.number[whole.row[later]], whole.seq[later], whole.value[later]),
+    )

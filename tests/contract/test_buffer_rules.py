@@ -10,6 +10,7 @@ from window_model import SPACE, Drawn, PlainWindow, messages_of, requests_of
 
 from operators.indexes.topk.brute_messages import BruteMessages
 from operators.indexes.topk.buffer_rules import BUFFER_RULES, make_buffers
+from operators.indexes.topk.topk_index import Answers
 from streams.geometry import Rect
 from streams.state import pack_state, unpack_state
 
@@ -239,6 +240,20 @@ def test_places_may_be_millions_apart(rule, gap):
         if turn % 7 == 6:
             loop.saved()
             loop.moved()
+
+
+@pytest.mark.parametrize("searched_for", [False, True])
+@every_rule
+def test_restored_buffers_say_that_they_have_run_dry_as_they_would_have(rule, searched_for):
+    """One that nobody searches for yet is reported with the next expiry, one that is searched for is not."""
+    buffers, slots = make_buffers(rule), np.array([3], np.int32)
+    buffers.open(slots, np.array([3], np.int32))
+    buffers.refill(slots, Answers(np.array([0, 2]), np.array([7, 5]), np.array([0.5, 0.25]), np.array([0.25]), 2))
+    if searched_for:
+        assert buffers.expire(6)[1].tolist() == [3]
+    restored = make_buffers(rule)
+    restored.restore(unpack_state(pack_state(buffers.snapshot())))
+    assert restored.expire(8)[1].tolist() == ([] if searched_for else [3])
 
 
 @pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="is itself run in this way")

@@ -184,6 +184,23 @@ def test_distances_on_the_globe_are_those_of_the_definition(name):
         run.check(20)
 
 
+@every_index
+@pytest.mark.parametrize("metric", ["euclidean", "haversine"])
+def test_nothing_is_left_out_of_a_window_that_is_found_whole(name, metric):
+    """All messages match, and fewer are there than are wanted: then all is known, however bad it is."""
+    run = Run(name, 6, space=GLOBE, metric=metric, words=3, longest=3)
+    run.drawn.words = run.drawn.words[:3]
+    for count in (1, 1, 2, 20, 200, 900):
+        run.add(count)
+        held = run.model.rows = [row for row in run.model.rows if row["kw"]]
+        wanted = len(held) + 1, len(held) + 1, np.inf, 0.0, 0, run.drawn.seq + 1
+        drawn = [(run.drawn.subscription(10), *wanted) for _ in range(30)]
+        answers = run.index.search(requests_of(*zip(*drawn, strict=True)))
+        found = [len(run.model.ranking(subscription, 0, run.drawn.seq + 1)) for subscription, *_ in drawn]
+        assert np.diff(answers.off).tolist() == found
+        assert set(answers.floor.tolist()) == {-np.inf}
+
+
 @pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="is itself run in this way")
 @pytest.mark.timeout(900)  # everything is compiled anew
 @pytest.mark.parametrize("name", ["keyword-grids", "ir-tree"])

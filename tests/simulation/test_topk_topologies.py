@@ -109,6 +109,19 @@ def test_message_stores_know_from_queries_too_which_time_is_complete():
     assert ("first", 8, ["a"]) in lines, lines
 
 
+def test_messages_of_a_time_that_spans_epochs_are_not_lost_while_the_window_is_searched():
+    """One that comes when the old threshold is in force still, and is of no complete time yet when the search is answered."""
+    known = [message("a", 0), message("b", 0, place=1.0)]
+    times = [1, 2, 3, *[20] * 6, 21, 22]  # all that is known leaves the window before 20
+    others = [message(f"without {n}", ts) | {"keywords": []} for n, ts in enumerate(times)]
+    for place in range(len(others)):
+        far = message("far", times[place], place=0.8)
+        come = [*known, *others[:place], far, *others[place:]]
+        settings = "bolt.aggregator.buffers=skyband", "bolt.messages.parallelism=1"
+        lines = hand_made("conf/dskype.toml", come, [feed("first", 0)], *settings)
+        assert any(listed == ["far"] for *_, listed in lines) == (times[place] > 10), (place, lines)
+
+
 def test_skype_does_not_move_where_a_task_may_see_no_objects():
     """A task whose places have all moved away would have no window; it is refused before anything starts."""
     with pytest.raises(DeclarationError, match="a task whose places have all moved away is sent no objects"):

@@ -297,5 +297,5 @@ class Buffers:
         self.open(slots, np.array(state["k"], np.int32))
         whole = Whole(*(np.array(state[name]) for name in ("off", "seq", "score", "theta", "cut")))
         self.adopt(slots, whole)
-        wanting = np.array(state["wanting"], np.bool_)
-        self._heads[slots[wanting], kernels.PACKED] |= kernels.WANTING
+        self._heads[slots, kernels.PACKED] &= ~kernels.WANTING  # who is searched for is as it was
+        self._heads[slots[np.array(state["wanting"], np.bool_)], kernels.PACKED] |= kernels.WANTING

@@ -27,7 +27,7 @@ def near_requests(requests: Requests, answers: Answers, far: float, held: int) -
     return replace(
         requests,
         least=np.ones(count, np.int32),
-        most=np.full(count, max(held, 1), np.int32),
+        most=np.full(count, held + 1, np.int32),  # a list that is full would say that something may be left
         bound=answers.floor - margin,
         ratio=np.zeros(count),
     )
