@@ -4,7 +4,7 @@ All run on the local runtime, in one thread, where the processor time of each ta
 each task, so it is that of the busiest one in each epoch, "evaluators" that of the busiest evaluator, and "on one core" all
 tasks together. Communication counts tuples from routers to evaluators, replication the workers at which a subscription is
 filed (and, for loose prefixes, at how many its definition is). Efficiency is by cost, candidates examined. Hotspots come in
-mid-run, with the policy `dskype` and without.
+mid-run, with the policy `dskype` and without, in larger epochs.
 """
 
 import tempfile
@@ -40,6 +40,8 @@ MECHANISMS = {
 VARIED, SPLIT = ("hash", "location", "prefix"), ("location", "keyword", "prefix")
 #: Epochs before a hotspot, those that a balancer is given after it has begun, those measured then, and evaluators.
 CALM, SETTLING, LATE, HOT_WORKERS = 20, 20, 20, 8
+#: Messages of an epoch then: a round of the balancer takes some eight epochs, whatever is in them.
+HOT_MESSAGES = 1_000
 #: Epochs that are not measured: subscriptions have just come.
 COLD = 2
 #: What pictures show.
@@ -226,7 +228,7 @@ def _hybrids(bench: _Bench, found: Mapping[str, Measured], firsts: tuple[int, ..
 def _hotspots(bench: _Bench, *, quick: bool) -> None:
     """A hotspot in mid-run, of places and of a word, with balancing and without (7.4 says how, not how well)."""
     calm = 4 if quick else CALM
-    hot = replace(bench.stream, epochs=calm + SETTLING + (5 if quick else LATE), hot=calm)
+    hot = replace(bench.stream, epochs=calm + SETTLING + (5 if quick else LATE), hot=calm, messages=HOT_MESSAGES)
     for burst, word in ((False, "condensed"), (True, "burst")):
         for kind in ("prefix",) if quick else SPLIT:
             plan = plan_of_start(kind, hot, HOT_WORKERS)

@@ -359,6 +359,27 @@ def test_balls_suit_messages_after_the_first_few():
     assert run.index.cost().candidates - first < first / 2
 
 
+def test_balls_that_found_no_room_are_filed_when_they_have_been_read_often():
+    """A few have outgrown their cells: every message reads them, until that has cost more than to lay their word out anew."""
+    run = Run("balls", space=Rect(0.0, 0.0, 1.0, 1.0))
+    rng = run.rng
+    run.drawn.place = lambda: (rng.random(), rng.random())
+    run.drawn.keywords = lambda _least: frozenset([0])
+    run.insert(500)
+    run.drawn.keywords = lambda _least: frozenset([0, 20, 21, 22, 23, 24, 25, 26])
+    rows = run.model.rows
+    run.bind(list(rows), [0.1 + 0.88 * row["alpha"] for row in rows.values()])
+    run.hits(40)
+    some = list(rows)[::9]
+    run.bind(some, [0.1 + 0.84 * rows[number]["alpha"] for number in some])
+    costs = []
+    for _ in range(12):
+        run.index.reset_cost()
+        run.hits(40)
+        costs.append(run.index.cost().candidates)
+    assert sum(costs[-3:]) < 0.9 * sum(costs[:3])
+
+
 @pytest.mark.parametrize("room", [3, 20])
 def test_who_was_looked_at_is_drawn_evenly(monkeypatch, room):
     """However little of it is remembered, each of many that are alike is named about as often."""

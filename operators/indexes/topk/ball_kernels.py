@@ -40,8 +40,9 @@ U, V, OWN, REST, START = range(5)
 SIGNATURE, OWNER = range(2)
 #: Places in a row of words: balls, where they begin, room for them, where the grids begin, which levels there are (a bit each),
 #: where the tail begins, how much of it is used, balls that should be elsewhere, messages seen (up to `FEW`, and then since
-#: norms were last compared); then in float32 the norm that levels are for, and the norm that few messages exceed.
-BALLS, BEGIN, ROOM, GRID, LEVELS, TAIL, IN_TAIL, ASTRAY, SEEN, REFERENCE, USUAL = range(11)
+#: norms were last compared); then in float32 the norm that levels are for, and the norm that few messages exceed; and how often
+#: balls of the tail were tested.
+BALLS, BEGIN, ROOM, GRID, LEVELS, TAIL, IN_TAIL, ASTRAY, SEEN, REFERENCE, USUAL, WASTED = range(12)
 WORD_WIDTH = 12
 #: Places in `state`.
 BALLS_TOP, BALLS_LOST, STARTS_TOP, STARTS_LOST, MORE_TOP, NEED_BALLS, NEED_STARTS, NEED_SCRATCH, DUE = range(9)
@@ -323,7 +324,7 @@ def layout(
     _forget(word, words, state)
     begin = state[BALLS_TOP]
     words[word, BEGIN], words[word, GRID], words[word, LEVELS] = begin, state[STARTS_TOP], mask
-    words[word, BALLS], words[word, ASTRAY] = count, 0
+    words[word, BALLS], words[word, ASTRAY], words[word, WASTED] = count, 0, 0
     words[word, SEEN] = min(words[word, SEEN], FEW)
     marks[word, REFERENCE] = reference
     if mask:

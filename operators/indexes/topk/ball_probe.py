@@ -31,6 +31,7 @@ from operators.indexes.topk.ball_kernels import (
     START,
     TAIL,
     USUAL,
+    WASTED,
     WORD_WIDTH,
     U,
     V,
@@ -56,6 +57,8 @@ MOST_RUNS = (2 << FINEST) + 2
 _ASKED, _STEP, _SHARE = 32, np.float32(0.05), np.float32(0.8)
 #: How far norms may move before a word is laid out anew.
 _SMALLER, _LARGER = np.float32(0.75), np.float32(1.33)
+#: A word is laid out anew when balls of its tail were tested so many times as often as it has balls: that costs what it saves.
+_WORTH = 16
 _UP = np.float32(1.000001)
 _WHICH_BITS = 32
 
@@ -120,6 +123,18 @@ def _norm_seen(word: Int, norm: Any, words: Slots, marks: Singles, due: Slots, s
 
 
 @lean_kernel
+def _waste(word: Int, words: Slots, due: Slots, state: Ints) -> None:
+    """Count tests of a word's tail; ask for a new layout when they have cost more than that will."""
+    if words[word, ASTRAY] < 0:
+        return  # it is due already
+    words[word, WASTED] += words[word, IN_TAIL]
+    if words[word, WASTED] > _WORTH * np.int64(words[word, BALLS]):
+        due[state[DUE]] = word
+        state[DUE] += 1
+        words[word, ASTRAY] = -(1 << 30)
+
+
+@lean_kernel
 def _look(begin: Int, end: Int, word: Int, whose: Slots, looked: Slots, tally: Ints) -> None:
     """Note the owners of some of the balls that are tested next; where there is no room, every other one is enough."""
     while tally[NEXT] < tally[TESTED] + end - begin:
@@ -166,6 +181,8 @@ def scan(
                 found += 1
             if mask == 0:
                 continue
+            if words[word, IN_TAIL] > 0:
+                _waste(word, words, due, state)
             whole = np.float32(math.sqrt(weight[probe] * weight[probe] + norm[probe] * norm[probe])) * _UP
             reference = marks[word, REFERENCE]
             _norm_seen(word, whole, words, marks, due, state)
