@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from operators.indexes.core.growth import grown
+from operators.indexes.core.growth import ColumnQueue
 from streams.batches import OP_UPSERT, ObjectBatch
 from streams.columns import Ids, Ints
 from streams.state import Part
@@ -19,6 +19,7 @@ __all__ = ["ArrivalLog"]
 #: Identifiers of a chunk: one that is full never changes, so checkpoints write it once.
 CHUNK = 1 << 14
 
+_NONE: Ints = np.empty(0, np.int64)
 _NO_IDS = Ids("int", np.empty(0, np.int64))
 
 
@@ -26,20 +27,18 @@ class ArrivalLog:
     """Objects by ascending `seq`, and so by ascending time."""
 
     def __init__(self) -> None:
-        self._seq: Ints = np.empty(0, np.int64)
-        self._ts: Ints = np.empty(0, np.int64)
-        self._start = self._stop = 0
+        self._rows = ColumnQueue(_NONE, _NONE)  # seq, ts
         self._full: list[tuple[str, Ids]] = []  # a digest of the places, and the identifiers
         self._rest: list[tuple[Ints, Ids]] = []
         self._open = 0
 
     def __len__(self) -> int:
-        return self._stop - self._start
+        return len(self._rows)
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        return int(self._seq.nbytes + self._ts.nbytes + sum(part.values.nbytes for part in self._parts()))
+        return int(self._rows.nbytes + sum(part.values.nbytes for part in self._parts()))
 
     def _parts(self) -> list[Ids]:
         return [*(ids for _, ids in self._full), *(ids for _, ids in self._rest)]
@@ -47,12 +46,12 @@ class ArrivalLog:
     @property
     def seq(self) -> Ints:
         """The places of the objects that are kept."""
-        return self._seq[self._start : self._stop]
+        return self._rows.column(0)
 
     @property
     def ts(self) -> Ints:
         """The times of the objects that are kept."""
-        return self._ts[self._start : self._stop]
+        return self._rows.column(1)
 
     def append(self, objects: ObjectBatch) -> None:
         """Take in objects, all newer than those kept; a deletion is none."""
@@ -64,13 +63,7 @@ class ArrivalLog:
         count = len(seq)
         if not count:
             return
-        if self._stop + count > len(self._seq):
-            live, room = len(self), 2 * (len(self) + count) + 64
-            self._seq, self._ts = grown(self.seq, room), grown(self.ts, room)
-            self._start, self._stop = 0, live
-        self._seq[self._stop : self._stop + count] = seq
-        self._ts[self._stop : self._stop + count] = ts
-        self._stop += count
+        self._rows.append(seq, ts)
         self._rest.append((np.array(seq), ids))
         while len(self._rest) > 1 and len(self._rest[-2][0]) < 2 * len(self._rest[-1][0]):
             # Parts that halve in size: little is copied, and few are looked through.
@@ -92,7 +85,7 @@ class ArrivalLog:
 
     def drop(self, first: int) -> None:
         """Forget objects with ``seq < first``; identifiers go by chunks."""
-        self._start += int(np.searchsorted(self.seq, first))
+        self._rows.drop(int(np.searchsorted(self.seq, first)))
         kept = -(-max(len(self) - self._open, 0) // CHUNK)
         if kept < len(self._full):
             self._full = self._full[len(self._full) - kept :]
@@ -149,8 +142,7 @@ class ArrivalLog:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
-        self._seq, self._ts = np.array(state["seq"]), np.array(state["ts"])
-        self._start, self._stop = 0, len(self._seq)
+        self._rows = ColumnQueue(np.asarray(state["seq"]), np.asarray(state["ts"]))
         self._full = [(digest, part.value) for digest, part in zip(state["digests"], state["full"], strict=True)]
         self._open = len(state["rest"])
         self._rest = [(np.array(state["rest_seq"]), state["rest"])] if self._open else []

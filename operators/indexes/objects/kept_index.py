@@ -90,6 +90,7 @@ class KeptIndex:
     def __init__(self, structure: ObjectStructure, space: Rect, metric: Metric = "euclidean") -> None:
         self._structure, self._log = structure, structure.log
         self._space, self._metric = space, metric
+        self._allowed = 0
 
     def __len__(self) -> int:
         return len(self._log)
@@ -120,12 +121,17 @@ class KeptIndex:
         return self._log.kept(first, stop)
 
     def tend(self, most: int) -> bool:
-        """Do about so many postings of the work that waits, and count down words that have left; tell whether more is left."""
-        while most > 0:
+        """Do about so many postings of the work that waits, and count down words that have left; tell whether more is left.
+
+        What a step does beyond that is taken off the next time: where few objects come at a time, steps are now and then.
+        """
+        self._allowed += most
+        while self._allowed > 0:
             done = self._structure.step() or self._log.release()
             if not done:
+                self._allowed = 0
                 return False
-            most -= done
+            self._allowed -= done
         return True
 
     # --- questions ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ SAMPLED = 1024
 STEP, STEP_OBJECTS, STEP_CHUNKS = 1 << 15, 1 << 13, 8
 #: Entries of heads that there is room for at first, for each object.
 ROOM = 4
+#: Bytes that are touched in one step of work: the largest page that a system gives at once. The smallest one.
+TOUCHED, PAGE = 1 << 21, 1 << 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,6 +169,8 @@ def merged_block(
     table = np.array([chunk.row() for chunk in chunks])
     records, starts = np.empty((count, 4), np.int32), np.zeros((1 << (2 * level)) + 2, np.int32)
     words = np.empty(sum(len(chunk.words) for chunk in chunks), np.int32)
+    yield from _touched(starts)
+    yield from _touched(records)
     for writing in (False, True):
         for start in range(0, len(chunks), STEP_CHUNKS):
             stop = min(start + STEP_CHUNKS, len(chunks))
@@ -186,6 +190,14 @@ def merged_block(
     if headed:
         heads = yield from _heads(level, records, words, starts, scratch)
     return Block(chunks[0].first, chunks[0].first + count, frame, level, records, words, starts, *heads)
+
+
+def _touched(array: Slots) -> Generator[int, None, None]:
+    """Touch an array that will be written all over, in steps: a system that has to find memory takes milliseconds a page."""
+    memory = array.reshape(-1).view(np.uint8)
+    for start in range(0, len(memory), TOUCHED):
+        memory[start : start + TOUCHED : PAGE] = 0
+        yield STEP
 
 
 def _heads(
