@@ -18,6 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streams.files.json_kernels import (
+    BRACE,
+    BRACE_END,
+    BRACKET,
+    BRACKET_END,
+    COLON,
+    COMMA,
+    FALSE_WORD,
+    NULL_WORD,
+    QUOTE,
+    SPACE,
+    TRUE_WORD,
+    Bytes,
+    blank,
+)
 from streams.kernel import lean_kernel
 from streams.number_kernels import number_at
 
@@ -26,7 +41,6 @@ __all__ = [
     "UNREAD", "WORDS_AT", "X", "Y", "scan_objects",
 ]  # fmt: skip
 
-Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Offsets = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -43,9 +57,7 @@ TEXTS_AT, WORDS_AT, _NOUGHT = _WIDE(2), _WIDE(3), _WIDE(0)
 #: Whether all ids, all times of the plain lines are integers, or texts; 0 where there are none.
 INTEGERS, TEXTS = 1, 2
 
-_QUOTE, _BACKSLASH, _COMMA, _COLON, _LOWER_U = 34, 92, 44, 58, 117
-_BRACE, _BRACE_END, _BRACKET, _BRACKET_END, _SPACE, _TAB, _CR = 123, 125, 91, 93, 32, 9, 13
-_NULL, _TRUE, _FALSE = (np.frombuffer(word, np.uint8) for word in (b"null", b"true", b"false"))
+_BACKSLASH, _LOWER_U = 92, 117
 _UPSERT, _DELETE = (np.frombuffer(word, np.uint8) for word in (b'"upsert"', b'"delete"'))
 
 #: What a letter behind a backslash stands for; 0: nothing.
@@ -55,14 +67,6 @@ _ESCAPES[np.frombuffer(b'"\\/bfnrt', np.uint8)] = np.frombuffer(b'"\\/\b\f\n\r\t
 _HEX = np.full(256, 0x10000, np.int64)
 for _digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
     _HEX[np.frombuffer(_digits, np.uint8)] = np.arange(16)
-
-
-@lean_kernel
-def _blank(data: Bytes, at: int, stop: int) -> int:
-    """Return the place of the next byte that is not white space."""
-    while at < stop and (data[at] == _SPACE or data[at] == _TAB or data[at] == _CR):
-        at += 1
-    return at
 
 
 @lean_kernel
@@ -106,14 +110,14 @@ def _escape(data: Bytes, at: int, stop: int, out: Bytes, part: int, size: int) -
 @lean_kernel
 def _text(data: Bytes, at: int, stop: int, out: Bytes, part: int, size: int) -> tuple[int, int]:
     """Write the string that starts here; return the place behind it and the size of what is written, place -1: not plain."""
-    if at >= stop or data[at] != _QUOTE:
+    if at >= stop or data[at] != QUOTE:
         return -1, size
     at += 1
     while 0 <= at < stop:
         byte = data[at]
-        if byte == _QUOTE:
+        if byte == QUOTE:
             return at + 1, size
-        if byte < _SPACE:
+        if byte < SPACE:
             return -1, size
         if byte == _BACKSLASH:
             at, size = _escape(data, at, stop, out, part, size)
@@ -127,10 +131,10 @@ def _text(data: Bytes, at: int, stop: int, out: Bytes, part: int, size: int) -> 
 @lean_kernel
 def _words(data: Bytes, at: int, stop: int, count: int, word_off: Offsets, out: Bytes) -> tuple[int, int]:
     """Write the words of the list that starts here; return the place behind it and the number of words so far."""
-    if at >= stop or data[at] != _BRACKET:
+    if at >= stop or data[at] != BRACKET:
         return -1, count
-    at = _blank(data, at + 1, stop)
-    if at < stop and data[at] == _BRACKET_END:
+    at = blank(data, at + 1, stop)
+    if at < stop and data[at] == BRACKET_END:
         return at + 1, count
     while True:
         at, size = _text(data, at, stop, out, WORDS_AT, _WIDE(word_off[count]))
@@ -138,21 +142,21 @@ def _words(data: Bytes, at: int, stop: int, count: int, word_off: Offsets, out: 
             return -1, count
         count += 1
         word_off[count] = size
-        at = _blank(data, at, stop)
-        if at < stop and data[at] == _BRACKET_END:
+        at = blank(data, at, stop)
+        if at < stop and data[at] == BRACKET_END:
             return at + 1, count
-        if at >= stop or data[at] != _COMMA:
+        if at >= stop or data[at] != COMMA:
             return -1, count
-        at = _blank(data, at + 1, stop)
+        at = blank(data, at + 1, stop)
 
 
 @lean_kernel
 def _ignored(data: Bytes, at: int, stop: int, out: Bytes, size: int) -> int:
     """Return the place behind a value that is no list and no object; what is written behind `size` does not count."""
-    if data[at] == _QUOTE:
+    if data[at] == QUOTE:
         return _text(data, at, stop, out, WORDS_AT, size)[0]
-    end = _word_end(data, at, stop, _TRUE, _NOUGHT, len(_TRUE))
-    end = _word_end(data, at, stop, _FALSE, _NOUGHT, len(_FALSE)) if end < 0 else end
+    end = _word_end(data, at, stop, TRUE_WORD, _NOUGHT, len(TRUE_WORD))
+    end = _word_end(data, at, stop, FALSE_WORD, _NOUGHT, len(FALSE_WORD)) if end < 0 else end
     return number_at(data, at, stop)[0] if end < 0 else end
 
 
@@ -163,15 +167,15 @@ def _field(data: Bytes, at: int, stop: int, names: Bytes, name_off: Ints, order:
     Lines have their fields in the same order, mostly: the name that the line before had here is looked at first.
     """
     guess = order[member] if member < len(order) else -1
-    if guess >= 0 and at < stop and data[at] == _QUOTE:
+    if guess >= 0 and at < stop and data[at] == QUOTE:
         end = _word_end(data, at + 1, stop, names, name_off[guess], name_off[guess + 1])
-        if 0 <= end < stop and data[end] == _QUOTE:
+        if 0 <= end < stop and data[end] == QUOTE:
             return end + 1, guess
-    if at >= stop or data[at] != _QUOTE:
+    if at >= stop or data[at] != QUOTE:
         return -1, -1
     end = at + 1
-    while end < stop and data[end] != _QUOTE:
-        if data[end] == _BACKSLASH or data[end] < _SPACE:
+    while end < stop and data[end] != QUOTE:
+        if data[end] == _BACKSLASH or data[end] < SPACE:
             return -1, -1
         end += 1
     if end == stop:
@@ -212,7 +216,7 @@ def _name_or_time(
     data: Bytes, at: int, stop: int, field: int, row: int, kinds: Ints, integers: Ints, off: Offsets, out: Bytes
 ) -> int:
     """Read an id or a time; return the place behind it, -1: not plain, or not of the kind that the others are of."""
-    kind, whole = TEXTS if data[at] == _QUOTE else INTEGERS, True
+    kind, whole = TEXTS if data[at] == QUOTE else INTEGERS, True
     if kinds[0, field] != 0 and kinds[0, field] != kind:
         return -1
     kinds[1, field] = kind
@@ -229,8 +233,8 @@ def _line(
     integers: Ints, numbers: Floats, off: Offsets, out: Bytes, list_off: Offsets, word_off: Offsets,
 ) -> bool:  # fmt: skip
     """Read the object of one line; tell whether it is plain. What a line that is not plain leaves behind is written over."""
-    at = _blank(data, at, stop)
-    if at >= stop or data[at] != _BRACE:
+    at = blank(data, at, stop)
+    if at >= stop or data[at] != BRACE:
         return False
     for j in range(4):
         integers[j, row], numbers[j, row] = 0, np.nan
@@ -239,8 +243,8 @@ def _line(
     list_off[row + 1] = list_off[row]
     seen, has, member = 0, 0, _NOUGHT
     kinds[1, ID], kinds[1, TS] = kinds[0, ID], kinds[0, TS]
-    at = _blank(data, at + 1, stop)
-    closed = at < stop and data[at] == _BRACE_END
+    at = blank(data, at + 1, stop)
+    closed = at < stop and data[at] == BRACE_END
     while not closed:
         at, name = _field(data, at, stop, names, name_off, order, member)
         member += 1
@@ -248,13 +252,13 @@ def _line(
             return False
         seen |= 1 << name if name >= 0 else 0
         field = fields[name] if name >= 0 else IGNORED
-        at = _blank(data, at, stop)
-        if at >= stop or data[at] != _COLON:
+        at = blank(data, at, stop)
+        if at >= stop or data[at] != COLON:
             return False
-        at = _blank(data, at + 1, stop)
+        at = blank(data, at + 1, stop)
         if at >= stop:
             return False
-        end = _word_end(data, at, stop, _NULL, _NOUGHT, len(_NULL))
+        end = _word_end(data, at, stop, NULL_WORD, _NOUGHT, len(NULL_WORD))
         if end < 0:
             has |= 1 << field
             if field <= TS:
@@ -263,13 +267,13 @@ def _line(
                 end = _value(data, at, stop, field, row, integers, numbers, off, out, list_off, word_off)
         if end < 0:
             return False
-        at = _blank(data, end, stop)
-        closed = at < stop and data[at] == _BRACE_END
+        at = blank(data, end, stop)
+        closed = at < stop and data[at] == BRACE_END
         if not closed:
-            if at >= stop or data[at] != _COMMA:
+            if at >= stop or data[at] != COMMA:
                 return False
-            at = _blank(data, at + 1, stop)
-    if _blank(data, at + 1, stop) != stop:
+            at = blank(data, at + 1, stop)
+    if blank(data, at + 1, stop) != stop:
         return False
     integers[HAS, row], kinds[0, ID], kinds[0, TS] = has, kinds[1, ID], kinds[1, TS]
     return True

@@ -13,6 +13,21 @@ whole, and is read by a real parser; so nothing here decides what is valid.
 import numpy as np
 from numpy.typing import NDArray
 
+from streams.files.json_kernels import (
+    BRACE,
+    BRACE_END,
+    BRACKET,
+    BRACKET_END,
+    COLON,
+    COMMA,
+    FALSE_WORD,
+    NULL_WORD,
+    QUOTE,
+    SPACE,
+    TRUE_WORD,
+    Bytes,
+    blank,
+)
 from streams.kernel import lean_kernel
 from streams.number_kernels import number_at
 
@@ -32,26 +47,15 @@ __all__ = [
     "scan_lines",
 ]
 
-Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 #: Kinds of value; a null is absent. A list is of numbers or of strings, by its field.
 ABSENT, TEXT, INTEGER, NUMBER, TRUE, FALSE, LIST, OBJECT = 0, 1, 2, 3, 4, 5, 6, 7
 
-_QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _PLUS, _DOT, _ZERO, _NINE = 34, 92, 44, 58, 45, 43, 46, 48, 57
-_BRACE, _BRACE_END, _BRACKET, _BRACKET_END, _SPACE, _TAB, _CR = 123, 125, 91, 93, 32, 9, 13
+_BACKSLASH, _MINUS, _PLUS, _DOT, _ZERO, _NINE = 92, 45, 43, 46, 48, 57
 _LOWER_E, _UPPER_E = 101, 69
 _OPENED, _AFTER_COMMA, _AFTER_VALUE = 0, 1, 2  # where a scan stands between the members of an object
-_NULL, _TRUE, _FALSE = (np.frombuffer(word, np.uint8) for word in (b"null", b"true", b"false"))
-
-
-@lean_kernel
-def _blank(data: Bytes, at: int, stop: int) -> int:
-    """Return the place of the next byte that is not white space."""
-    while at < stop and (data[at] == _SPACE or data[at] == _TAB or data[at] == _CR):
-        at += 1
-    return at
 
 
 @lean_kernel
@@ -69,9 +73,9 @@ def _string_end(data: Bytes, at: int, stop: int) -> int:
     """Return the place of the quote that ends a string whose first character is at `at`; -1 where it is not plain."""
     while at < stop:
         byte = data[at]
-        if byte == _QUOTE:
+        if byte == QUOTE:
             return at
-        if byte == _BACKSLASH or byte < _SPACE:
+        if byte == _BACKSLASH or byte < SPACE:
             return -1
         at += 1
     return -1
@@ -112,25 +116,25 @@ def _number_end(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 @lean_kernel
 def _list_end(data: Bytes, at: int, stop: int, texts: bool) -> tuple[int, int]:
     """Return the place of the bracket that ends a list, and the number of its items; -1 where it is not plain."""
-    at = _blank(data, at, stop)
-    if at < stop and data[at] == _BRACKET_END:
+    at = blank(data, at, stop)
+    if at < stop and data[at] == BRACKET_END:
         return at, 0
     count = 0
     while at < stop:
         if texts:
-            end = _string_end(data, at + 1, stop) + 1 if data[at] == _QUOTE else 0
+            end = _string_end(data, at + 1, stop) + 1 if data[at] == QUOTE else 0
             end = end if end > 0 else -1
         else:
             end, _ = _number_end(data, at, stop)
         if end < 0:
             return -1, 0
         count += 1
-        at = _blank(data, end, stop)
-        if at < stop and data[at] == _BRACKET_END:
+        at = blank(data, end, stop)
+        if at < stop and data[at] == BRACKET_END:
             return at, count
-        if at >= stop or data[at] != _COMMA:
+        if at >= stop or data[at] != COMMA:
             return -1, 0
-        at = _blank(data, at + 1, stop)
+        at = blank(data, at + 1, stop)
     return -1, 0
 
 
@@ -138,19 +142,19 @@ def _list_end(data: Bytes, at: int, stop: int, texts: bool) -> tuple[int, int]:
 def _value(data: Bytes, at: int, stop: int, texts: bool) -> tuple[int, int, int, int, int]:
     """Return kind, begin, end, count and the place after a value; kind -1 where it is not plain."""
     byte = data[at]
-    if byte == _QUOTE:
+    if byte == QUOTE:
         end = _string_end(data, at + 1, stop)
         return (TEXT, at + 1, end, 0, end + 1) if end >= 0 else (-1, 0, 0, 0, 0)
-    if byte == _BRACKET:
+    if byte == BRACKET:
         end, count = _list_end(data, at + 1, stop, texts)
         return (LIST, at + 1, end, count, end + 1) if end >= 0 else (-1, 0, 0, 0, 0)
-    if byte == _BRACE:
+    if byte == BRACE:
         return OBJECT, at, at, 0, at + 1
-    if _is_word(data, at, stop, _NULL):
+    if _is_word(data, at, stop, NULL_WORD):
         return ABSENT, at, at, 0, at + 4
-    if _is_word(data, at, stop, _TRUE):
+    if _is_word(data, at, stop, TRUE_WORD):
         return TRUE, at, at, 0, at + 4
-    if _is_word(data, at, stop, _FALSE):
+    if _is_word(data, at, stop, FALSE_WORD):
         return FALSE, at, at, 0, at + 5
     end, kind = _number_end(data, at, stop)
     return (kind, at, end, 0, end) if end >= 0 else (-1, 0, 0, 0, 0)
@@ -178,28 +182,28 @@ def _scan_line(
     of_texts: NDArray[np.bool_], kinds: Bytes, begins: Ints, ends: Ints, counts: Ints,
 ) -> bool:  # fmt: skip
     """Find the fields of one line; tell whether it is plain."""
-    at = _blank(data, start, stop)
-    if at >= stop or data[at] != _BRACE:
+    at = blank(data, start, stop)
+    if at >= stop or data[at] != BRACE:
         return False
     at += 1
     seen, guess, inside, state = 0, 0, False, _OPENED
     while True:
-        at = _blank(data, at, stop)
+        at = blank(data, at, stop)
         if at >= stop:
             return False
-        if data[at] == _BRACE_END and state != _AFTER_COMMA:
+        if data[at] == BRACE_END and state != _AFTER_COMMA:
             at += 1
             if not inside:
-                return _blank(data, at, stop) == stop
+                return blank(data, at, stop) == stop
             inside, state = False, _AFTER_VALUE
             continue
         if state == _AFTER_VALUE:
-            if data[at] != _COMMA:
+            if data[at] != COMMA:
                 return False
             at += 1
             state = _AFTER_COMMA
             continue
-        end = _string_end(data, at + 1, stop) if data[at] == _QUOTE else -1
+        end = _string_end(data, at + 1, stop) if data[at] == QUOTE else -1
         low, high = (inner, fields) if inside else (0, inner)
         guess = guess if low <= guess < high else low
         slot = _find_word(data, at + 1, end, words, word_off, low, high, guess) if end >= 0 else -1
@@ -207,10 +211,10 @@ def _scan_line(
             return False
         seen |= 1 << slot
         guess = slot + 1
-        at = _blank(data, end + 1, stop)
-        if at >= stop or data[at] != _COLON:
+        at = blank(data, end + 1, stop)
+        if at >= stop or data[at] != COLON:
             return False
-        at = _blank(data, at + 1, stop)
+        at = blank(data, at + 1, stop)
         if at >= stop:
             return False
         kind, begin, end, count, at = _value(data, at, stop, of_texts[slot])
@@ -287,12 +291,12 @@ def list_numbers(
             continue
         at = begins[row]
         for place in range(numbers.shape[1]):
-            at = _blank(data, at + (place > 0), ends[row])  # behind a comma
+            at = blank(data, at + (place > 0), ends[row])  # behind a comma
             at, _, _, numbers[row, place] = number_at(data, at, ends[row])
             missed[row] = missed[row] or at < 0
             if at < 0:
                 break
-            at = _blank(data, at, ends[row])
+            at = blank(data, at, ends[row])
 
 
 @lean_kernel
@@ -304,7 +308,7 @@ def list_items(
     for row in range(len(begins)):
         if kinds[row] != LIST:
             continue
-        at = _blank(data, begins[row], ends[row])
+        at = blank(data, begins[row], ends[row])
         while at < ends[row]:
             if texts:
                 end = _string_end(data, at + 1, ends[row])
@@ -314,4 +318,4 @@ def list_items(
                 end, _ = _number_end(data, at, ends[row])
                 item_begins[count], item_ends[count] = at, end
             count += 1
-            at = _blank(data, _blank(data, end, ends[row]) + 1, ends[row])
+            at = blank(data, blank(data, end, ends[row]) + 1, ends[row])
