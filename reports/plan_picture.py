@@ -25,7 +25,7 @@ from reports.map_outlines import draw_map, looks_geographic
 from streams.files.prepared import object_paths
 from streams.geometry import Rect
 
-__all__ = ["Area", "ObjectDensity", "draw_plan", "plan_areas", "prepared_points"]
+__all__ = ["Areas", "ObjectDensity", "draw_plan", "plan_areas", "prepared_points"]
 
 #: Cells of the density along each side, and objects read at a time.
 _SIDE = 256
@@ -34,40 +34,61 @@ _ROWS = 1 << 18
 _MOST_LISTED = 24
 _MOST_NUMBERED = 400
 
-Box = tuple[float, float, float, float]
+_NONE: NDArray[np.int64] = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Area:
-    """A rectangle of a plan (min x, min y, max x, max y), its workers, and whether they share it by text.
+@dataclass(frozen=True, slots=True, eq=False)
+class Areas:
+    """Rectangles of a plan, in columns.
 
-    No workers: the rectangle encloses subscriptions that are dealt out one by one.
+    Attributes:
+        box: min x, min y, max x, max y of each.
+        off, worker: its workers ``worker[off[i]:off[i + 1]]``, ascending. None: subscriptions within it are dealt out one
+            by one.
+        textual: whether its workers share it by text.
     """
 
-    box: Box
-    workers: tuple[int, ...]
-    textual: bool
+    box: NDArray[np.float64]
+    off: NDArray[np.int32]
+    worker: NDArray[np.int64]
+    textual: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.box)
+
+    def workers(self, area: int) -> list[int]:
+        """Return the workers of one of them."""
+        return self.worker[self.off[area] : self.off[area + 1]].tolist()  # type: ignore[no-any-return]
 
 
-def plan_areas(plan: Plan) -> list[Area]:
+def plan_areas(plan: Plan) -> Areas:
     """Return the rectangles that a plan divides its space into; one that does not look at places has one."""
     if isinstance(plan, GridPlan):
-        ends = zip(plan.part_off[:-1].tolist(), plan.part_off[1:].tolist(), strict=True)
-        workers = [tuple(plan.part_worker[first:last].tolist()) for first, last in ends]
-        return [Area(plan.grid.box(box), who, len(who) > 1) for box, who in zip(plan.boxes, workers, strict=True)]
+        part_box = np.repeat(np.arange(len(plan.boxes)), np.diff(plan.part_off))
+        return _areas(plan.grid.boxes(plan.boxes), part_box, plan.part_worker, np.diff(plan.part_off) > 1)
     if isinstance(plan, QtTreePlan):
-        together: dict[Box, list[int]] = {}
-        for box, worker in zip(plan.leaf_box.tolist(), plan.leaf_worker.tolist(), strict=True):
-            together.setdefault((box[0], box[1], box[2], box[3]), []).append(worker)
-        return [Area(box, tuple(who), len(who) > 1) for box, who in together.items()]
+        boxes, leaf_area, leaves = np.unique(plan.leaf_box, axis=0, return_inverse=True, return_counts=True)
+        return _areas(boxes, leaf_area.ravel(), plan.leaf_worker, leaves > 1)
     if isinstance(plan, KeywordFirstPlan):
-        grid = FineGrid(plan.space, plan.columns, plan.rows)
-        return [Area(grid.box(b), (w,), True) for b, w in zip(plan.boxes, plan.box_worker.tolist(), strict=True)]
-    everyone = tuple(range(plan.workers))
+        count = len(plan.boxes)
+        boxes = FineGrid(plan.space, plan.columns, plan.rows).boxes(plan.boxes)
+        return _areas(boxes, np.arange(count), plan.box_worker, np.ones(count, np.bool_))
     if isinstance(plan, AssignmentPlan):
-        areas = [Area((a, b, c, d), (), False) for a, b, c, d in plan.rects.tolist() if a <= c and b <= d]
-        return areas or [Area(plan.space.as_tuple(), everyone, True)]
-    return [Area(plan.space.as_tuple(), everyone, False)]
+        held = (plan.rects[:, 0] <= plan.rects[:, 2]) & (plan.rects[:, 1] <= plan.rects[:, 3])
+        if held.any():
+            return _areas(plan.rects[held], _NONE, _NONE, np.zeros(np.count_nonzero(held), np.bool_))
+    whole, everyone = np.array([plan.space.as_tuple()]), np.arange(plan.workers)
+    return _areas(whole, np.zeros_like(everyone), everyone, np.array([isinstance(plan, AssignmentPlan)]))
+
+
+def _areas(
+    box: NDArray[np.floating], area: NDArray[np.integer], worker: NDArray[np.integer], textual: NDArray[np.bool_]
+) -> Areas:
+    """Put areas together from pairs of an area and one of its workers, in any order, some more than once."""
+    width = int(worker.max(initial=0)) + 1
+    pairs = np.unique(np.asarray(area, np.int64) * width + worker)
+    off = np.searchsorted(pairs, np.arange(len(box) + 1) * width).astype(np.int32)
+    return Areas(np.asarray(box, np.float64), off, pairs % width, textual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +151,7 @@ def draw_plan(
     axes.set_xlim(space.min_x, space.max_x)
     axes.set_ylim(space.min_y, space.max_y)
     axes.set_aspect("equal")
-    by_text = sum(area.textual for area in areas)
+    by_text = np.count_nonzero(areas.textual)
     hatched = f", {by_text:,} of them divided by text (hatched)" if by_text else ""
     axes.set_title(
         f"{held.kind} plan: {len(areas):,} areas{hatched}, {held.workers:,} workers", loc="left", fontsize=11, color=INK
@@ -147,37 +168,35 @@ def _draw_density(axes: Any, heat: NDArray[np.float64], space: Rect) -> None:
     )
 
 
-def _draw_areas(axes: Any, areas: Sequence[Area]) -> None:
+def _draw_areas(axes: Any, areas: Areas) -> None:
     from matplotlib.patches import Rectangle
 
-    boxes = np.array([area.box for area in areas])
-    numbered = sum(len(area.workers) for area in areas) <= _MOST_NUMBERED
-    for area in areas:
-        x0, y0, x1, y1 = area.box
+    numbered = len(areas.worker) <= _MOST_NUMBERED
+    for area, (x0, y0, x1, y1) in enumerate(areas.box.tolist()):
+        workers = areas.workers(area)
         shape: dict[str, Any] = {"xy": (x0, y0), "width": x1 - x0, "height": y1 - y0, "fill": False}
-        if not area.workers:
+        if not workers:
             axes.add_patch(Rectangle(**shape, linewidth=0.4, edgecolor=QUIET, zorder=3))
             continue
-        if area.textual and len(area.workers) > 1:
+        if areas.textual[area] and len(workers) > 1:
             axes.add_patch(Rectangle(**shape, linewidth=0, edgecolor=QUIET, alpha=0.45, hatch="//", zorder=1.5))
         axes.add_patch(Rectangle(**shape, linewidth=0.8, edgecolor=INK, zorder=3))
-        if not _lies_over_others(area, boxes):
-            _draw_workers(axes, area, numbered)
+        if len(workers) == 1 or not _lies_over_others(areas.box, area):
+            _draw_workers(axes, areas.box[area], workers, numbered)
 
 
-def _lies_over_others(area: Area, boxes: NDArray[np.float64]) -> bool:
+def _lies_over_others(boxes: NDArray[np.float64], area: int) -> bool:
     """Tell whether an area that is divided by text has others within it, whose colours it would hide."""
-    x0, y0, x1, y1 = area.box
+    x0, y0, x1, y1 = boxes[area]
     inside = (boxes[:, 0] >= x0) & (boxes[:, 1] >= y0) & (boxes[:, 2] <= x1) & (boxes[:, 3] <= y1)
-    return len(area.workers) > 1 and bool(np.count_nonzero(inside) > 1)
+    return bool(np.count_nonzero(inside) > 1)
 
 
-def _draw_workers(axes: Any, area: Area, numbered: bool) -> None:
+def _draw_workers(axes: Any, box: NDArray[np.float64], workers: Sequence[int], numbered: bool) -> None:
     """Colour an area by worker: where it has several, one band of it for each."""
     from matplotlib.patches import Rectangle
 
-    x0, y0, x1, y1 = area.box
-    workers = sorted(set(area.workers))
+    x0, y0, x1, y1 = box.tolist()
     width = (x1 - x0) / len(workers)
     for place, worker in enumerate(workers):
         left = x0 + place * width

@@ -58,12 +58,13 @@ class FineGrid:
         found = np.bincount(self.cells_of(x, y), weights, minlength=self.cells).astype(np.float64)
         return found.reshape(self.rows, self.columns)
 
-    def box(self, cells: NDArray[np.integer]) -> tuple[float, float, float, float]:
-        """Return the coordinates of a box of cells (first column, first row, last column, last row)."""
+    def boxes(self, cells: NDArray[np.integer]) -> Floats:
+        """Return min x, min y, max x, max y of boxes of cells (first column, first row, last column, last row)."""
         s = self.space
         wide, high = (s.max_x - s.min_x) / self.columns, (s.max_y - s.min_y) / self.rows
-        x0, y0, x1, y1 = (int(c) for c in cells)
-        return s.min_x + x0 * wide, s.min_y + y0 * high, s.min_x + (x1 + 1) * wide, s.min_y + (y1 + 1) * high
+        edges = np.asarray(cells, np.int64) + np.array([0, 0, 1, 1])
+        corners: Floats = np.array([s.min_x, s.min_y, s.min_x, s.min_y]) + edges * np.array([wide, high, wide, high])
+        return corners
 
 
 def prefix_sums(values: Floats) -> Floats:

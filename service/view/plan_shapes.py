@@ -5,6 +5,7 @@ import numpy as np
 from partitioners.plans.plan import Plan
 from reports.plan_picture import plan_areas
 from service.view.frames import encode_frame
+from streams.columns import csr_take
 
 __all__ = ["MOST_SHAPES", "plan_frame"]
 
@@ -21,12 +22,12 @@ def plan_frame(plan: Plan, serial: int, seconds: float) -> bytes:
         seconds: since the start of the run, when it came into force.
     """
     areas = plan_areas(plan)
-    boxes = np.array([area.box for area in areas], np.float64).reshape(-1, 4)
     shown = np.arange(len(areas))
     if len(areas) > MOST_SHAPES:
-        sizes = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+        sizes = (areas.box[:, 2] - areas.box[:, 0]) * (areas.box[:, 3] - areas.box[:, 1])
         shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_SHAPES])
-    workers = [sorted(set(areas[place].workers))[:MOST_SHARING] for place in shown.tolist()]
+    off, worker = csr_take(areas.off, areas.worker, shown)
+    named = np.arange(len(worker)) - np.repeat(off[:-1], np.diff(off)) < MOST_SHARING
     header = {
         "frame": "plan",
         "serial": serial,
@@ -37,9 +38,9 @@ def plan_frame(plan: Plan, serial: int, seconds: float) -> bytes:
         "workers": plan.workers,
     }
     columns = {
-        "box": boxes[shown].ravel().astype("<f4"),
-        "off": np.cumsum([0, *map(len, workers)]).astype("<u4"),
-        "worker": np.array([worker for who in workers for worker in who], "<u2"),
-        "textual": np.array([areas[place].textual for place in shown.tolist()], np.uint8),
+        "box": areas.box[shown].ravel().astype("<f4"),
+        "off": np.append(0, np.cumsum(np.minimum(np.diff(off), MOST_SHARING))).astype("<u4"),
+        "worker": worker[named].astype("<u2"),
+        "textual": areas.textual[shown].astype(np.uint8),
     }
     return encode_frame(header, columns)

@@ -58,16 +58,14 @@ def test_plan_areas_cover_the_space_and_every_worker(name, data, tmp_path):
     """The areas of a plan lie in its space and name all its workers, and the picture is drawn."""
     plan = build_plan(name, statistics(), 4)
     areas = plan_areas(plan)
-    for area in areas:
-        assert -1e-9 <= area.box[0] <= area.box[2] <= 2 + 1e-9
-        assert -1e-9 <= area.box[1] <= area.box[3] <= 1 + 1e-9
-    workers = {worker for area in areas for worker in area.workers}
-    assert workers == set(range(4)) or name == "dkm-sks"
+    x0, y0, x1, y1 = areas.box.T
+    assert ((x0 >= -1e-9) & (x0 <= x1) & (x1 <= 2 + 1e-9)).all()
+    assert ((y0 >= -1e-9) & (y0 <= y1) & (y1 <= 1 + 1e-9)).all()
+    assert set(areas.worker.tolist()) == set(range(4)) or name == "dkm-sks"
     if name in ("uniform", "kd", "qt-tree", "kdt-tree", "hash"):
-        sizes = sum((a.box[2] - a.box[0]) * (a.box[3] - a.box[1]) for a in areas)
-        assert sizes == pytest.approx(2.0)
+        assert ((x1 - x0) * (y1 - y0)).sum() == pytest.approx(2.0)
     if name in ("text", "text-tree"):
-        assert all(area.textual for area in areas)
+        assert areas.textual.all()
     draw_plan(plan, prepared_points(data), tmp_path / "plan.png")
     assert (tmp_path / "plan.png").read_bytes().startswith(PNG)
 

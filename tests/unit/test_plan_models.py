@@ -537,5 +537,5 @@ def test_fine_grid_refuses_impossible_sizes():
     for columns, rows in ((0, 1), (1, -1), (10**6, 10**6)):
         with pytest.raises(DeclarationError, match="fine grid"):
             FineGrid(SPACE, columns, rows)
-    box = FineGrid(Rect(0, 0, 4, 2), 4, 2).box(np.array([1, 0, 2, 1]))
-    assert box == (1.0, 0.0, 3.0, 2.0)
+    boxes = FineGrid(Rect(-1, 0, 3, 2), 4, 4).boxes(np.array([[1, 0, 2, 1], [0, 0, 3, 3]]))
+    assert boxes.tolist() == [[0.0, 0.0, 2.0, 1.0], [-1.0, 0.0, 3.0, 2.0]]
