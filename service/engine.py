@@ -4,7 +4,6 @@ It is started by `service.engine_process` with a folder and one end of a socket.
 too, so that the next one goes on where this one was killed.
 """
 
-import dataclasses
 import os
 import signal
 import socket
@@ -26,7 +25,6 @@ from streams.segment_log import first_position
 from topology.cli.logs import configure_logs
 from topology.declaration import Topology
 from topology.kernel_notice import compilations
-from topology.plan_request import is_automatic, needs_plan
 from topology.planning import plan_of
 from topology.run import Progress, run
 
@@ -42,13 +40,12 @@ def runnable(folder: StateFolder) -> Topology:
     """Return the topology of a folder with a plan, which is made from the declared input where there is none yet."""
     declared = folder.declared()
     live = folder.live(declared)
-    if not (needs_plan(live) and is_automatic(live)):
-        return live
-    if not folder.plan.exists():
+    planned = folder.planned(live)
+    if planned is not live and not folder.plan.exists():
         plan = plan_of(declared)
         assert plan is not None, "somebody needs one"
         save_plan(plan, folder.plan)
-    return dataclasses.replace(live, settings=dataclasses.replace(live.settings, plan=str(folder.plan.absolute())))
+    return planned
 
 
 def _resumed(folder: StateFolder, live: Topology) -> str | None:

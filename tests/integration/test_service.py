@@ -219,6 +219,8 @@ def test_what_is_wrong_is_said(live):
         (live.http.patch("/objects"), 405, ""),
         (live.http.get("/healthz", headers={"host": "evil.example"}), 403, "loopback"),
         (live.http.get("/healthz", headers={"origin": "http://evil.example"}), 403, "origin"),
+        (live.http.get("/healthz", headers={"host": "[::1"}), 400, "none"),
+        (live.http.get("/healthz", headers={"origin": "http://[::1"}), 400, "none"),
     ]
     for answer, status, text in cases:
         assert answer.status_code == status, (answer.request.url, answer.text)
