@@ -96,6 +96,8 @@ class StateFolder:
             elif LogReader(self.journal, first_position(self.journal)).read(1) and (self.path / _TOPOLOGY).exists():
                 before = self.planned(self.live(self.declared()))
                 check_identity(live, identity_of(before), parallelism_of(before), str(self.path))
+            else:
+                self.plan.unlink(missing_ok=True)  # nothing depends on it yet, and it may be of another topology
         except DeclarationError as error:
             raise InputError(f"{error}; name another folder with --state for that") from None
 
