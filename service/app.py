@@ -20,6 +20,7 @@ from service.guard import Guard
 from service.problems import ProblemError, problem_of
 from service.service import Service
 from service.view import mounting as view
+from streams.errors import WaterspoutError
 
 __all__ = ["MOUNTS", "make_app"]
 
@@ -28,7 +29,12 @@ MOUNTS: list[Callable[[Service], Sequence[BaseRoute]]] = [view.mount]
 
 
 def make_app(
-    service: Service, *, token: str | None = None, loopback: bool = True, end: Callable[[], None] = lambda: None
+    service: Service,
+    *,
+    token: str | None = None,
+    loopback: bool = True,
+    end: Callable[[], None] = lambda: None,
+    fail: Callable[[WaterspoutError], None] | None = None,
 ) -> Starlette:
     """Return the application of a service, which starts and stops with it.
 
@@ -37,6 +43,7 @@ def make_app(
         token: what every request must bring; None: nothing.
         loopback: it listens on loopback only.
         end: is called by who asks for the end of the topology.
+        fail: is told why the service cannot start, and ends the server; None: that is raised.
     """
     endpoints = [
         *objects_api.endpoints(service),
@@ -50,7 +57,12 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        await service.start()
+        try:
+            await service.start()
+        except WaterspoutError as error:
+            if fail is None:
+                raise
+            fail(error)
         try:
             yield
         finally:

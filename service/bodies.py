@@ -1,6 +1,8 @@
 """Bodies of requests: read as far as they may be, and turned into lines that the readers of files know."""
 
 import asyncio
+import contextlib
+import json
 from collections.abc import Collection
 from typing import Any
 
@@ -10,10 +12,16 @@ from starlette.requests import ClientDisconnect, Request
 from service.problems import ProblemError
 from streams.files.objections import shown
 
-__all__ = ["BodyLimits", "Lines", "json_object", "object_lines", "operation_records", "read_body"]
+__all__ = ["BodyLimits", "Lines", "json_object", "object_lines", "operation_records", "query_object", "read_body"]
 
 #: Who is refused in the middle of a body need not send the rest.
 _CLOSE = {"Connection": "close"}
+
+#: What some write in front of UTF-8, though it means nothing there.
+_BOM = b"\xef\xbb\xbf"
+
+#: An object with more names is none of ours, and is refused for that.
+_MOST_NAMES = 1_000
 
 NDJSON, JSON, GEOJSON = "application/x-ndjson", "application/json", "application/geo+json"
 _NDJSON_TOO = ("application/ndjson", "application/jsonl", "application/x-jsonlines")
@@ -190,14 +198,44 @@ def json_object(data: bytes) -> dict[str, Any]:
     return found
 
 
-def operation_records(request: Request, data: bytes, limits: BodyLimits) -> list[dict[str, Any] | str]:
-    """Return the operations of a body, one for each line, or what is wrong with it."""
+def query_object(data: bytes) -> dict[str, Any]:
+    """Return the JSON object of a body whose fields are given once each."""
+    found = json_object(data)
+    if (twice := _given_twice(data, found)) is not None:
+        raise ProblemError("invalid", twice)
+    return found
+
+
+def _given_twice(data: bytes, found: dict[str, Any]) -> str | None:
+    """Say which field of an object is given more than once; None where none is.
+
+    Each name has a colon behind it. Where there are no more colons than names that were found, none of them was there twice.
+    """
+    if data.count(b":") == _names_in(found):
+        return None
+    twice: list[str] = []
+
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        twice.extend(sorted({name for name in names if names.count(name) > 1}) if len(names) < _MOST_NAMES else ())
+
+    with contextlib.suppress(RecursionError, ValueError):
+        json.loads(data, object_pairs_hook=once)
+    return f"field '{min(twice)[:60]}' is given more than once" if twice else None
+
+
+def _names_in(found: dict[str, Any]) -> int:
+    return len(found) + sum(_names_in(value) for value in found.values() if isinstance(value, dict))
+
+
+def operation_records(request: Request, data: bytes, limits: BodyLimits) -> list[tuple[int, dict[str, Any] | str]]:
+    """Return the operations of a body, or what is wrong with each, with the numbers of their lines."""
     kind = _media_type(request)
     kind = NDJSON if kind in _NDJSON_TOO else kind
     _expect(kind, (NDJSON, JSON))
-    lines = [line for line in data.split(b"\n") if line.strip()] if kind == NDJSON else _items(data)
-    _bounded(len(lines), limits)
-    return [_operation(line) for line in lines]
+    lines = data.removeprefix(_BOM).split(b"\n") if kind == NDJSON else _items(data)
+    _bounded(len(lines) - (kind == NDJSON and not lines[-1]), limits)
+    return [(number, _operation(line)) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _operation(line: bytes) -> dict[str, Any] | str:
@@ -205,4 +243,6 @@ def _operation(line: bytes) -> dict[str, Any] | str:
         found = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return f"no JSON: {error}"
-    return found if isinstance(found, dict) else f"found {shown(found)}, expected a JSON object"
+    if not isinstance(found, dict):
+        return f"found {shown(found)}, expected a JSON object"
+    return _given_twice(line, found) or found

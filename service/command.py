@@ -28,6 +28,14 @@ TimeOfRecords = Annotated[
         help="What time records without one get: that of their 'arrival', or the stream's where objects bring it ('event').",
     ),
 ]
+Ahead = Annotated[
+    float,
+    typer.Option(
+        "--ahead",
+        min=0,
+        help="With times of arrival: so many seconds ahead of the clock a record's own time may be; later ones are rejected.",
+    ),
+]
 RetainedBytes = Annotated[
     int, typer.Option("--retain-bytes", min=1, help="So much of the results is kept for clients that come back.")
 ]
@@ -40,6 +48,7 @@ def serve(
     token_file: TokenFile = None,
     state: StateFolder = None,
     time: TimeOfRecords = "arrival",
+    ahead: Ahead = 600.0,
     retain_bytes: RetainedBytes = 1 << 30,
     runtime: RuntimeName = None,
     settings: Overrides = None,
@@ -57,7 +66,10 @@ def serve(
     if time not in ("arrival", "event"):
         raise DeclarationError(f"--time {time}: expected arrival or event")
     chosen = dataclasses.replace(
-        ServiceSettings(), time="event" if time == "event" else "arrival", retain_bytes=retain_bytes
+        ServiceSettings(),
+        time="event" if time == "event" else "arrival",
+        ahead_ms=min(round(ahead * 1_000), 2**62),
+        retain_bytes=retain_bytes,
     )
     overrides = [*(settings or ()), *([f"topology.runtime={runtime}"] if runtime is not None else [])]
     prompt_threads()

@@ -4,7 +4,7 @@ It is started by `service.engine_process` with a folder and one end of a socket.
 too, so that the next one goes on where this one was killed.
 """
 
-import dataclasses
+import importlib
 import os
 import signal
 import socket
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from partitioners.plans.plan import load as load_plan
 from partitioners.plans.plan import save as save_plan
 from service.channel import EngineChannel, ServiceGoneError
 from service.promptness import prompt_threads
@@ -26,7 +27,7 @@ from streams.segment_log import first_position
 from topology.cli.logs import configure_logs
 from topology.declaration import Topology
 from topology.kernel_notice import compilations
-from topology.plan_request import is_automatic, needs_plan
+from topology.plan_request import EVALUATOR
 from topology.planning import plan_of
 from topology.run import Progress, run
 
@@ -39,16 +40,20 @@ QUIET_SECONDS = 0.2
 
 
 def runnable(folder: StateFolder) -> Topology:
-    """Return the topology of a folder with a plan, which is made from the declared input where there is none yet."""
+    """Return the topology of a folder with a plan, made from the declared input where there is none for so many evaluators."""
     declared = folder.declared()
     live = folder.live(declared)
-    if not (needs_plan(live) and is_automatic(live)):
-        return live
-    if not folder.plan.exists():
+    planned = folder.planned(live)
+    if planned is not live and not _is_for(live.component(EVALUATOR).parallelism, folder.plan):
         plan = plan_of(declared)
         assert plan is not None, "somebody needs one"
         save_plan(plan, folder.plan)
-    return dataclasses.replace(live, settings=dataclasses.replace(live.settings, plan=str(folder.plan.absolute())))
+    return planned
+
+
+def _is_for(workers: int, path: Path) -> bool:
+    importlib.import_module("partitioners.builders.registry")  # makes all classes of plans known
+    return path.exists() and load_plan(path).workers == workers
 
 
 def _resumed(folder: StateFolder, live: Topology) -> str | None:

@@ -54,6 +54,12 @@ class EngineStatus:
     compiling: bool = False
     started_at: float = field(default_factory=time.time)
 
+    @property
+    def reason(self) -> str | None:
+        """Why it failed, in a line: where in our files that was is for the log."""
+        lines = (self.error or "").strip().splitlines()
+        return " ".join(lines[:: len(lines) - 1]) if len(lines) > 1 and "Traceback" in self.error else self.error  # type: ignore[operator]
+
 
 class EngineProcess:
     """Keeps one engine running.

@@ -76,9 +76,13 @@ class Guard:
         if len(headers.getlist("host")) > 1:
             return ProblemError("bad-request", "several Host headers; send one")
         host = headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname or ""
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            from_elsewhere = origin is not None and urlsplit(origin).netloc != host
+        except ValueError as error:
+            return ProblemError("bad-request", f"the Host or the Origin of the request is none: {error}")
+        if from_elsewhere:
             return ProblemError("forbidden", "pages of other origins may not use this service")
         if self._loopback and not is_loopback(name):
             return ProblemError("forbidden", "this service listens on loopback; ask for localhost or 127.0.0.1")

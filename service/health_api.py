@@ -33,13 +33,15 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
     async def healthz(_request: Request) -> Response:
         if service.writer.failure is not None:
             raise ProblemError("not-ready", f"the journal cannot be written: {service.writer.failure}")
+        if service.engine.status.state == "failed":
+            raise ProblemError("not-ready", f"the topology has failed: {service.engine.status.reason}")
         return _json({"status": "ok"})
 
     async def readyz(_request: Request) -> Response:
         status = service.engine.status
         if not service.ready:
             kernels = f"; it compiles kernels, once on a machine, {status.kernels} so far" if status.kernels else ""
-            why = f": {status.error}" if status.error else kernels
+            why = f": {status.reason}" if status.reason else kernels
             raise ProblemError("not-ready", f"the topology is {status.state}{why}", headers={"Retry-After": "1"})
         return _json({"status": "running", "epochs": status.epochs, "restarts": status.restarts})
 

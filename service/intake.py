@@ -16,7 +16,7 @@ from operators.spouts.journal import NO_WORDS, JournalEntry
 from service.registrations import Registrations
 from streams.batches import OP_REGISTER, QUERY_TYPES, QueryBatch, RejectBatch, TupleBatch
 from streams.files.file_blocks import cut_records_of
-from streams.files.object_bodies import STAMPED_FORM, read_object_body
+from streams.files.object_bodies import STAMPED_FORM, read_object_body, too_far_ahead
 from streams.files.object_form import ObjectForm
 from streams.files.open_queries import OpenQueries
 from streams.files.query_columns import json_queries
@@ -43,6 +43,7 @@ class Rules:
         kept_ms: how far back snapshots may look.
         tracks_words: some operator must be told which word a keyword's number stands for.
         tokenise: objects are texts, so the keywords of queries are cut into words as these are.
+        ahead_ms: with times of arrival, a time that is given may be so far ahead of the clock; None: any.
     """
 
     space: Rect
@@ -55,6 +56,7 @@ class Rules:
     tokenise: bool = False
     form: ObjectForm = STAMPED_FORM
     time: TimeOf = "arrival"
+    ahead_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,11 @@ class Intake:
         stamp = self._stamp(now)
         return stamp if self._object_time is None else max(stamp, self._object_time + 1)
 
+    def _latest(self, now: int, stamp: int) -> int | None:
+        """Return the latest time that may be given: one far ahead of the clock would make all that follows too old."""
+        ahead = self.rules.ahead_ms if self.rules.time == "arrival" else None
+        return None if ahead is None else max(now + ahead, stamp)
+
     def closing(self) -> JournalEntry | None:
         """Return the entry that closes the newest time, so that what depends on all of it is known; None where it is closed.
 
@@ -163,6 +170,7 @@ class Intake:
             encoder=self._encoder,
             arrival=self._stamp(now),
             watermark=self.floor,
+            latest=self._latest(now, self._stamp(now)),
             first=self.seq,
             dynamic=rules.dynamic,
             words=len(self._encoder.vocabulary),
@@ -194,7 +202,7 @@ class Intake:
         """Take operations on queries; with `at_once`, close their time, so that what they ask is answered."""
         stamp = self._operation_stamp(now)
         lines, bodies, owner = self._lines(asked, stamp)
-        batch, reasons = self._judged(lines, source)
+        batch, reasons = self._judged(lines, source, self._latest(now, stamp))
         batch = self._kept_alive(batch, owner, reasons)
         last = int(batch.ts[-1]) if len(batch) else None
         number = self.number + len(lines)
@@ -234,7 +242,7 @@ class Intake:
         known = self.registrations.get(name)
         return known is not None and (not isinstance(ts, int) or known.end > ts)
 
-    def _judged(self, lines: Sequence[bytes], source: str) -> tuple[QueryBatch, dict[int, str]]:
+    def _judged(self, lines: Sequence[bytes], source: str, latest: int | None) -> tuple[QueryBatch, dict[int, str]]:
         """Return the operations that are accepted, numbered, and the reason against each other line."""
         late = self.floor
         if self._object_time is not None and self.floor is not None:
@@ -245,7 +253,12 @@ class Intake:
         first = 0
         for block in cut_records_of(b"\n".join(lines) + b"\n", limits=self.rules.limits):
             read = json_queries(block, self._query_rules, self._encoder, self.rules.limits.line_bytes)
-            batches.append(gate.admit(read.batch, read.objections, self.number + first))
+            batch = read.batch
+            if latest is not None and (ahead := batch.ts > latest).any():
+                for row, ts in zip(batch.number[ahead].tolist(), batch.ts[ahead].tolist(), strict=True):
+                    read.objections.note_row(row, too_far_ahead(ts, latest))
+                batch = batch.take(np.flatnonzero(~ahead))
+            batches.append(gate.admit(batch, read.objections, self.number + first))
             reasons |= {first + row: reason for row, reason in read.objections.reasons.items()}
             first += len(block)
         assert first == len(lines), "a line for each operation"

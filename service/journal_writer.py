@@ -17,7 +17,7 @@ from operators.spouts.journal import JournalEntry, pack_entry
 from service.intake import Accepted, Intake
 from streams.segment_log import LogWriter
 
-__all__ = ["BusyError", "JournalWriter", "WriterSettings"]
+__all__ = ["BusyError", "JournalError", "JournalWriter", "WriterSettings"]
 
 Job = Callable[[Intake, int], Any]
 
@@ -28,6 +28,10 @@ class BusyError(Exception):
     def __init__(self, what: str, seconds: int = 1) -> None:
         super().__init__(what)
         self.what, self.seconds = what, seconds
+
+
+class JournalError(BusyError):
+    """The journal cannot be written, now or until the service is started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ class JournalWriter:
         """Let a job judge its request, journal what comes of it, and return that when it is durable."""
         with self._changed:
             if self._failure is not None or self._closed:
-                raise BusyError(f"the journal cannot be written: {self._failure or 'the service ends'}", 5)
+                raise self._refusal()
             full = len(self._waiting) >= self._settings.waiting_requests
             if full or (self._waiting and self._bytes + size > self._settings.waiting_bytes):
                 raise BusyError(f"{len(self._waiting)} requests of {self._bytes:,} bytes wait to be written")
@@ -103,6 +107,13 @@ class JournalWriter:
             self._bytes += size
             self._changed.notify()
         return await future
+
+    def _refusal(self) -> JournalError:
+        if self._failure is None:
+            return JournalError("the service ends", 5)
+        return JournalError(
+            f"the journal cannot be written: {self._failure}; mend that, and start the service again", 5
+        )
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -184,7 +195,7 @@ class JournalWriter:
             self._failure = error
             futures = [*futures, *(future for _, _, future in self._waiting)]
             self._waiting.clear()
-        refused = BusyError(f"the journal cannot be written: {error}", 5)
+        refused = self._refusal()
         done: list[tuple[asyncio.Future[Any], Any, Exception | None]] = [(future, None, refused) for future in futures]
         self._loop.call_soon_threadsafe(_resolve, done)
 

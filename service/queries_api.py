@@ -3,12 +3,13 @@
 import secrets
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.bodies import JSON, NDJSON, json_object, operation_records, read_body
+from service.bodies import JSON, NDJSON, operation_records, query_object, read_body
 from service.endpoints import Endpoint, Parameter
 from service.intake import Accepted, Operation
 from service.objects_api import ACCEPTED, accepted_response
@@ -45,8 +46,8 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
         raise ProblemError("not-found", f"no query with the id {name[:200]!r} lives")
 
     async def put(request: Request) -> Response:
-        name = request.path_params["id"]
-        body = json_object(await read_body(request, service.bodies))
+        name = _id_in(request)
+        body = query_object(await read_body(request, service.bodies))
         if wrong := sorted({"op", "id"} & body.keys()):
             raise ProblemError("invalid", f"the body has '{wrong[0]}', which the request says already; leave it out")
         accepted = await service.operations([Operation("register", name, body, replaces=True)], "PUT /queries")
@@ -56,35 +57,38 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
         return Response(msgspec.json.encode(state), 200 if accepted.replaced else 201, media_type=JSON)
 
     async def delete(request: Request) -> Response:
-        name, _ = known(request.path_params["id"])
+        name, _ = known(_id_in(request))
         accepted = await service.operations([Operation("unregister", name)], "DELETE /queries")
         if accepted.rejected:
             raise ProblemError("not-found", accepted.rejected[0][1])
         return Response(status_code=204)
 
     async def get(request: Request) -> Response:
-        name, found = known(request.path_params["id"])
+        name, found = known(_id_in(request))
         return Response(msgspec.json.encode(_state(service, name, found)), media_type=JSON)
 
     async def ask(request: Request) -> Response:
-        body = json_object(await read_body(request, service.bodies))
+        body = query_object(await read_body(request, service.bodies))
         if body.pop("continuous", False) is not False:
             raise ProblemError(
                 "invalid", "a query that is asked once has continuous = false; PUT /queries/{id} registers one"
             )
-        name = body.pop("id", None) or f"ask-{secrets.token_hex(8)}"
+        name = body.pop("id", None)
+        name = f"ask-{secrets.token_hex(8)}" if name is None else name
         line = await service.ask(Operation("register", name, {**body, "continuous": False}))
         return Response(line, media_type=JSON)
 
     async def post(request: Request) -> Response:
         data = await read_body(request, service.bodies)
         records = operation_records(request, data, service.bodies)
-        accepted = await service.operations([_operation(one) for one in records], "POST /queries")
-        wrong = {line: reason for line, reason in enumerate(records, 1) if isinstance(reason, str)}
-        told = [(line, wrong.get(line, reason)) for line, reason in accepted.rejected]
+        accepted = await service.operations([_operation(one) for _, one in records], "POST /queries")
+        told = []
+        for place, reason in accepted.rejected:
+            number, found = records[place - 1]
+            told.append((number, found if isinstance(found, str) else reason))
         return accepted_response(Accepted(None, accepted.count, told), service.settings.durable)
 
-    told = ("timeout", "too-large", "busy", "not-ready")
+    told = ("timeout", "too-large", "busy", "not-ready", "media-type")
     return [
         Endpoint(
             "PUT", "/queries/{id}", put, "Register a query, or replace the one that has this id",
@@ -106,9 +110,20 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
         Endpoint(
             "POST", "/queries", post, "Many operations at once: lines of a query file, whose op and ts may be missing",
             bodies={NDJSON: {"type": "string"}, JSON: {"type": ["array", "object"]}},
-            answers={202: ("Accepted", {JSON: ACCEPTED})}, problems=(*told, "media-type", "invalid"),
+            answers={202: ("Accepted", {JSON: ACCEPTED})}, problems=(*told, "invalid"),
         ),
     ]  # fmt: skip
+
+
+def _id_in(request: Request) -> str:
+    """Return the identifier in a path; raise for one that is no text: what is put in its place would be another one."""
+    name: str = request.path_params["id"]
+    if "\ufffd" in name:
+        try:
+            unquote_to_bytes(request.scope["raw_path"]).decode()
+        except UnicodeDecodeError as error:
+            raise ProblemError("bad-request", f"the identifier in the path is not UTF-8: {error.reason}") from None
+    return name
 
 
 def _is_integer(text: str) -> bool:

@@ -72,17 +72,11 @@ def _subscribe(service: Service, params: QueryParams, cursor: str | None) -> tup
     except CursorError as error:
         kind = "expired-cursor" if error.expired else "bad-cursor"
         raise ProblemError(kind, f"cursor {error.text[:60]!r}: {error.reason}") from None
-    keys = [key for name in names for key in _keys(service, name)] if names else None
+    keys = [key_of(one) for name in names for one in _names(name)] if names else None
     chosen: Policy = next(one for one in POLICIES if one == policy)
     subscription = service.hub.subscribe(keys, chosen, limit, start)
     first = _current(service, names) if cursor is None else []
     return subscription, first
-
-
-def _keys(service: Service, name: str) -> list[bytes]:
-    """Return how lines may write an identifier: as a string, and as a number where it is one that lives."""
-    known = service.intake.registrations
-    return [key_of(one) for one in _names(name) if isinstance(one, str) or known.get(one) is not None]
 
 
 def _current(service: Service, names: Sequence[str]) -> list[bytes]:
@@ -99,7 +93,7 @@ def _current(service: Service, names: Sequence[str]) -> list[bytes]:
 
 def _names(name: str) -> list[int | str]:
     """Return what a name in an address may stand for: itself, and a number that it may be."""
-    is_number = len(name) < 20 and name.isascii() and name.removeprefix("-").isdigit()
+    is_number = len(name) < 20 and name.isascii() and name.removeprefix("-").isdigit() and str(int(name)) == name
     return [name, *([int(name)] if is_number else [])]
 
 
@@ -192,6 +186,9 @@ def endpoints(service: Service) -> Sequence[Endpoint]:
         cursor = request.headers.get("last-event-id") or request.query_params.get("cursor")
         subscription, first = _subscribe(service, request.query_params, cursor)
         start = str(subscription.cursor)
+        if request.method == "HEAD":
+            service.hub.unsubscribe(subscription)
+            return Response(media_type="text/event-stream", headers={CURSOR_HEADER: start})
         return StreamingResponse(
             _events(service, subscription, first),
             media_type="text/event-stream",

@@ -17,7 +17,7 @@ from service.engine_process import EngineProcess
 from service.figure_windows import FigureWindows
 from service.hub import Hub
 from service.intake import Accepted, Intake, Operation, Rules, TimeOf
-from service.journal_writer import BusyError, JournalWriter, WriterSettings
+from service.journal_writer import BusyError, JournalError, JournalWriter, WriterSettings
 from service.problems import ProblemError
 from service.rehearsal import prepare_rehearsal
 from service.state_folder import StateFolder
@@ -47,6 +47,7 @@ class ServiceSettings:
     Attributes:
         durable: the folder outlasts the service, so what is accepted survives.
         time: whose time records without one get.
+        ahead_ms: with times of arrival, so far ahead of the clock a time may be that is given.
         backlog_objects: so many objects may wait for the engine; beyond, publishing is refused for a while.
         journal_bytes: the journal may be so long in front of the oldest checkpoint.
         retain_bytes: so much of the results is kept for those who come back.
@@ -59,6 +60,7 @@ class ServiceSettings:
 
     durable: bool = True
     time: TimeOf = "arrival"
+    ahead_ms: int = 600_000
     backlog_objects: int = 1_000_000
     journal_bytes: int = 8 << 30
     retain_bytes: int = 1 << 30
@@ -70,7 +72,7 @@ class ServiceSettings:
     writer: WriterSettings = field(default_factory=WriterSettings)
 
 
-def rules_of(declared: Topology, time: TimeOf) -> Rules:
+def rules_of(declared: Topology, time: TimeOf, ahead_ms: int | None = None) -> Rules:
     """Return what records are judged by in a topology."""
     settings = declared.settings
     objects = make_operator(source_of(declared, "leads"), declared)
@@ -87,6 +89,7 @@ def rules_of(declared: Topology, time: TimeOf) -> Rules:
         tokenise=queries.cuts_keywords,
         form=dataclasses.replace(form, row_ids=False, row_times=False, stamped=True),
         time=time,
+        ahead_ms=ahead_ms,
     )
 
 
@@ -104,7 +107,7 @@ class Service:
         self.folder = StateFolder(folder)
         self.folder.prepare(self.declared)
         self.live = self.folder.live(self.declared)
-        rules = rules_of(self.declared, self.settings.time)
+        rules = rules_of(self.declared, self.settings.time, self.settings.ahead_ms)
         self.intake = self._intake(rules)
         self.hub = Hub(self.folder.results, self.intake.registrations)
         self.engine = EngineProcess(self.folder.path, self.hub.follow)
@@ -203,7 +206,7 @@ class Service:
     async def submit(self, job: Callable[[Intake, int], Any], size: int = 0) -> Any:
         """Let a job judge a request and journal what comes of it; raise a problem where too much waits."""
         if self.engine.status.state == "failed":
-            raise ProblemError("not-ready", f"the topology has failed: {self.engine.status.error}")
+            raise ProblemError("not-ready", f"the topology has failed: {self.engine.status.reason}")
         waiting = self.intake.seq - self.engine.status.objects
         kept = self.writer.position - self._reach
         try:
@@ -212,6 +215,8 @@ class Service:
             if kept > self.settings.journal_bytes:
                 raise BusyError(f"the journal has {kept:,} bytes in front of the oldest checkpoint", 10)
             return await self.writer.submit(job, size)
+        except JournalError as error:
+            raise ProblemError("not-ready", error.what, headers={"Retry-After": str(error.seconds)}) from None
         except BusyError as error:
             self.busy += 1
             raise ProblemError("busy", error.what, headers={"Retry-After": str(error.seconds)}) from None

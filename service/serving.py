@@ -11,11 +11,13 @@ from typing import Any
 import uvicorn
 
 from service.app import make_app
+from service.ending import tidied_up
 from service.guard import is_loopback
 from service.listening import listening_on
 from service.service import Service, ServiceSettings
+from service.state_folder import StateFolder
 from service.timed_heads import TimedHeads
-from streams.errors import DeclarationError, InputError
+from streams.errors import DeclarationError, InputError, WaterspoutError
 from topology.given import Given, declared
 
 __all__ = ["Address", "read_token", "serve"]
@@ -61,9 +63,15 @@ def read_token(path: Path | None, host: str) -> str | None:
     return token
 
 
-def _server(service: Service, token: str | None, host: str) -> uvicorn.Server:
+def _server(service: Service, token: str | None, host: str, failures: list[WaterspoutError]) -> uvicorn.Server:
+    """Return a server that ends when the topology's end is asked for, or with what the service cannot start for."""
     ended: list[Callable[[], None]] = []
-    app = make_app(service, token=token, loopback=is_loopback(host), end=lambda: ended[0]())
+
+    def fail(error: WaterspoutError) -> None:
+        failures.append(error)
+        ended[0]()
+
+    app = make_app(service, token=token, loopback=is_loopback(host), end=lambda: ended[0](), fail=fail)
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -121,8 +129,16 @@ def serve(
     """
     token = read_token(Path(token_file) if token_file is not None else None, host)
     wanted = declared(topology, settings, check=False)
-    with _folder(state) as (folder, durable), contextlib.closing(listening_on(host, port)) as listening:
+    with (
+        tidied_up(),
+        _folder(state) as (folder, durable),
+        contextlib.closing(listening_on(host, port)) as listening,
+        StateFolder(folder).held(),
+    ):
         chosen = dataclasses.replace(service_settings or ServiceSettings(), durable=durable)
-        server = _server(Service(wanted, folder, chosen), token, host)
+        failures: list[WaterspoutError] = []
+        server = _server(Service(wanted, folder, chosen), token, host, failures)
         on_start(Address(host, listening.getsockname()[1]))
         server.run(sockets=[listening])
+        if failures:
+            raise failures[0]

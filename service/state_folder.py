@@ -1,5 +1,6 @@
 """The folder of a service: all that must outlast a process.
 
+    lock           held by the service
     topology.json  the topology that is served
     plan           the plan that its routers follow at first
     journal/       what was accepted, in order; the engine follows it
@@ -12,10 +13,12 @@ Nothing of the journal is deleted that the oldest kept checkpoint, or `service.s
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import secrets
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,17 +26,21 @@ from typing import Any
 import msgpack
 
 from streams.codec import unpack_plain
-from streams.errors import InputError
-from topology.checkpoints.manifest import MANIFEST, MAX_MANIFEST_BYTES, unpack_manifest
+from streams.errors import DeclarationError, InputError
+from streams.segment_log import LogReader, first_position, held_lock
+from topology.checkpoints.identity import check_identity, identity_of, parallelism_of
+from topology.checkpoints.manifest import MANIFEST, MAX_MANIFEST_BYTES, Manifest, unpack_manifest
 from topology.checkpoints.store import Store, StoreError, open_store
 from topology.declaration import Topology
 from topology.live import live_topology
+from topology.plan_request import is_automatic, needs_plan
 from topology.toml import dump_topology, parse_topology
 
 __all__ = ["Reach", "StateFolder"]
 
 _TOPOLOGY = "topology.json"
 _KNOWN = "service.state"
+_LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +60,14 @@ class StateFolder:
         self.checkpoints, self.plan = path / "checkpoints", path / "plan.bin"
         self.rehearsal = path / "rehearsal"
 
-    def prepare(self, declared: Topology) -> None:
-        """Make the folder, or check that it is one of this topology; remember the topology for the engine."""
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other services out of the folder; raise where one is there, and stays."""
+        self._make()
+        with held_lock(self.path / _LOCK):
+            yield
+
+    def _make(self) -> None:
         try:
             for folder in (self.path, self.journal, self.results, self.checkpoints):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -63,9 +76,36 @@ class StateFolder:
             raise InputError(
                 f"{self.path}: {error.strerror}; name a folder that can be written with --state"
             ) from error
+
+    def prepare(self, declared: Topology) -> None:
+        """Make the folder, or check that it is one of this topology; remember the topology for the engine."""
+        self._make()
+        self._check(declared)
         base = str((declared.base or Path()).absolute())
         text = json.dumps({"base": base, "topology": dump_topology(declared)})
         _replace(self.path / _TOPOLOGY, text.encode())
+
+    def _check(self, declared: Topology) -> None:
+        """Raise where what is here is of another topology: its states and its journal would be read for what they are not."""
+        live = self.planned(self.live(declared))
+        manifests = self._manifests(live)
+        try:
+            if manifests:
+                newest = max(manifests, key=lambda manifest: manifest.serial)
+                check_identity(live, newest.identity, newest.parallelism, str(self.path))
+            elif LogReader(self.journal, first_position(self.journal)).read(1) and (self.path / _TOPOLOGY).exists():
+                before = self.planned(self.live(self.declared()))
+                check_identity(live, identity_of(before), parallelism_of(before), str(self.path))
+            else:
+                self.plan.unlink(missing_ok=True)  # nothing depends on it yet, and it may be of another topology
+        except DeclarationError as error:
+            raise InputError(f"{error}; name another folder with --state for that") from None
+
+    def planned(self, live: Topology) -> Topology:
+        """Return a topology with the plan of the folder, where it needs one of its own."""
+        if not (needs_plan(live) and is_automatic(live)):
+            return live
+        return dataclasses.replace(live, settings=dataclasses.replace(live.settings, plan=str(self.plan.absolute())))
 
     def declared(self) -> Topology:
         """Return the topology as it was declared."""
@@ -80,12 +120,15 @@ class StateFolder:
 
     def reach(self, live: Topology) -> Reach | None:
         """Return how far back the kept checkpoints reach; None where there is none."""
-        assert live.settings.checkpoint is not None
-        store = open_store(live.settings.checkpoint.directory, live.base)
-        found = [known for folder in store.folders() if (known := _reach_of(store, folder)) is not None]
+        found = [_reach_of(manifest) for manifest in self._manifests(live)]
         if not found:
             return None
         return Reach(min(one.journal for one in found), min(one.results for one in found))
+
+    def _manifests(self, live: Topology) -> list[Manifest]:
+        assert live.settings.checkpoint is not None
+        store = open_store(live.settings.checkpoint.directory, live.base)
+        return [known for folder in store.folders() if (known := _manifest_of(store, folder)) is not None]
 
     # --- what the service knew -------------------------------------------------------------------------------------
 
@@ -107,11 +150,14 @@ class StateFolder:
         return unpack_plain(data[4:])
 
 
-def _reach_of(store: Store, folder: str) -> Reach | None:
+def _manifest_of(store: Store, folder: str) -> Manifest | None:
     try:
-        manifest = unpack_manifest(store.read(f"{folder}/{MANIFEST}", MAX_MANIFEST_BYTES))
+        return unpack_manifest(store.read(f"{folder}/{MANIFEST}", MAX_MANIFEST_BYTES))
     except (StoreError, InputError):
         return None  # not written to its end, or going
+
+
+def _reach_of(manifest: Manifest) -> Reach:
     journal = [sink["position"] for task, sink in manifest.sinks.items() if task.startswith("live")]
     results = [sink["position"] for task, sink in manifest.sinks.items() if not task.startswith("live")]
     return Reach(min(journal, default=0), min(results, default=0))

@@ -10,6 +10,7 @@ that none of them ever names something else, a writer that is told so (`leaping`
 multiple of `LEAP`, where no other segment begins.
 """
 
+import contextlib
 import fcntl
 import os
 import struct
@@ -23,7 +24,7 @@ from typing import BinaryIO
 
 from streams.errors import InputError, RunError
 
-__all__ = ["ExpiredError", "Frame", "LogReader", "LogWriter", "first_position", "kept_from", "trim"]
+__all__ = ["ExpiredError", "Frame", "LogReader", "LogWriter", "first_position", "held_lock", "kept_from", "trim"]
 
 #: A frame is its length, the checksum of its bytes, and these.
 _HEAD = struct.Struct("<II")
@@ -294,6 +295,16 @@ def _went_down(folder: Path) -> bool:
     except OSError:
         return True
     return opened != _CLOSED and (not opened or opened != _boot())
+
+
+@contextlib.contextmanager
+def held_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a folder; raise where another process has it and keeps it."""
+    descriptor = _locked(path)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _locked(path: Path) -> int:

@@ -23,7 +23,7 @@ try:
     import httpx
     import websockets.asyncio.client as async_sockets
     import websockets.sync.client as sync_sockets
-    from websockets.exceptions import ConnectionClosed, InvalidHandshake
+    from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 except ModuleNotFoundError as error:  # pragma: no cover - depends on what is installed
     raise ModuleNotFoundError(
         f"waterspout.Client needs {error.name}; add it with: pip install 'waterspout[serve]'", name=error.name
@@ -119,6 +119,23 @@ def _joined(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Published:
 
 def _headers(token: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token is not None else {}
+
+
+def _raise_refusal(error: Exception) -> None:
+    """Raise where the service refuses a subscription for good, as for a wrong token; trying again would not help."""
+    if not isinstance(error, InvalidStatus):
+        return
+    status, body = error.response.status_code, bytes(error.response.body or b"")
+    if 400 <= status < 500 and status not in (408, 429):
+        try:
+            problem = json.loads(body)
+        except ValueError:
+            problem = {
+                "status": status,
+                "title": error.response.reason_phrase,
+                "detail": body[:500].decode(errors="replace"),
+            }
+        raise ServiceError(problem)
 
 
 class _Subscription:
@@ -244,8 +261,8 @@ class Client:
                     subscription.connected(socket.response.headers if socket.response is not None else None)
                     for message in socket:
                         yield from subscription.results(message)
-            except _LOST:
-                pass
+            except _LOST as error:
+                _raise_refusal(error)
             time.sleep(subscription.pause())
 
 
@@ -322,6 +339,6 @@ class AsyncClient:
                     async for message in socket:
                         for result in subscription.results(message):
                             yield result
-            except _LOST:
-                pass
+            except _LOST as error:
+                _raise_refusal(error)
             await asyncio.sleep(subscription.pause())

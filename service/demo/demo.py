@@ -12,6 +12,7 @@ import uvicorn
 
 from service.app import make_app
 from service.demo.replay import Replay, hotspot_injections, hotspot_queries, standing_queries
+from service.ending import tidied_up
 from service.intake import Operation
 from service.listening import listening_on
 from service.problems import ProblemError
@@ -141,6 +142,7 @@ def run_demo(
     replay = Replay.of_files([data / name for name in OBJECTS], round(lap_seconds * 1000), ECHOES, space)
     queries = standing_queries(data / QUERIES, space)
     with (
+        tidied_up(),
         tempfile.TemporaryDirectory(prefix="waterspout-live-") as folder,
         contextlib.closing(listening_on(LOOPBACK, port)) as listening,
     ):

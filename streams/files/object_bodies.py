@@ -1,6 +1,7 @@
 """Objects that arrive as lines in memory: read as files are, stamped with the time of their arrival where they have none."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from streams.files.object_order import ObjectOrder
 from streams.geometry import Rect
 from streams.vocabulary import Encoder
 
-__all__ = ["STAMPED_FORM", "ObjectBody", "read_object_body"]
+__all__ = ["STAMPED_FORM", "ObjectBody", "read_object_body", "too_far_ahead"]
 
 STAMPED_FORM = ObjectForm(stamped=True)
 
@@ -45,6 +46,7 @@ def read_object_body(
     encoder: Encoder,
     arrival: int | Ints,
     watermark: int | None = None,
+    latest: int | None = None,
     first: int = 0,
     dynamic: bool = False,
     words: int | None = None,
@@ -60,6 +62,7 @@ def read_object_body(
         encoder: turns keywords and texts into ids.
         arrival: the time of records that have none: of all, or of each line.
         watermark: what is older is late, and rejected.
+        latest: what is of a later time is rejected: nothing with a right time could follow it.
         first: the `seq` of the first object.
         dynamic: whether objects have a current state that a record may delete.
         words: keywords that come as numbers must be of this many words, or hashes.
@@ -71,7 +74,10 @@ def read_object_body(
     for block in cut_records_of(data, limits=limits):
         keys = keys or keys_of(source, block, form)
         arrivals = arrival if isinstance(arrival, int) else arrival[block.line - 1]
-        columns, stamped = _stamped(json_objects(block, keys, space, limits), arrivals, order.watermark)
+        found = json_objects(block, keys, space, limits)
+        if latest is not None:
+            found.objections.note(found.ts > latest, partial(_ahead, found.ts, latest))
+        columns, stamped = _stamped(found, arrivals, order.watermark)
         if not dynamic:
             columns.objections.note(columns.op == OP_DELETE, lambda _row: NOT_DYNAMIC)
         if words is not None:
@@ -85,6 +91,17 @@ def read_object_body(
         first += count
         rejects.append(chunk.rejects)
     return ObjectBody(ObjectBatch.concat(batches), RejectBatch.concat(rejects), given)
+
+
+def _ahead(ts: Ints, latest: int, row: int) -> str:
+    return too_far_ahead(int(ts[row]), latest)
+
+
+def too_far_ahead(ts: int, latest: int) -> str:
+    """Say that a time is too far ahead of the clock."""
+    return (
+        f"ts {ts} is later than {latest}, as far ahead of the clock as a time may be; expected milliseconds since 1970"
+    )
 
 
 def _stamped(

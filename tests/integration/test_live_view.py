@@ -151,6 +151,9 @@ def test_demo_shows_partitions_that_move_to_a_hotspot_and_its_past(page, started
 
     page.locator("#evaluators").get_by_role("button", name="Kill this worker").first.click()
     page.get_by_text("recovered: results again").wait_for()
+    for key in ("h", "ArrowDown", "Enter"):  # another kind is chosen, and put there, without a mouse
+        page.keyboard.press(key)
+    page.get_by_text("hotspot: everything drifts").wait_for()
     page.locator("#events .move button").first.click()
     page.locator("#caption").get_by_text("the policy says").wait_for()
 

@@ -34,6 +34,7 @@ CONFORMANCE = [
     openapi_checks.response_schema_conformance,
 ]
 NDJSON = {"content-type": "application/x-ndjson"}
+WHERE = {"type": "range", "region": {"rect": [0, 0, 1, 1]}}
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,20 @@ def test_current_lists_of_queries_with_numbers_for_names_come_too(live, client):
     live.until(lambda: live.http.get(f"/queries/{number}").json()["result"] is not None)
     line = next(client.results(str(number))).line
     assert (line["query"], line["objects"]) == (number, [[hit["id"], 0.0]])
+
+
+def test_who_subscribes_before_a_query_is_there_gets_what_it_finds(live, client):
+    """Also where its identifier turns out to be a number; who only asks for the head of the stream subscribes to nothing."""
+    number = random.randrange(10**9)
+    before = live.http.get("/subscriptions").json()["subscriptions"]
+    assert "waterspout-cursor" in live.http.head("/results").headers
+    assert len(live.http.get("/subscriptions").json()["subscriptions"]) == len(before)
+    with connect(f"{live.websocket}?query={number}") as socket:
+        client.publish([])
+        query = {"id": number, "type": "range", "region": {"rect": [-61, -61, -60, -60]}}
+        assert live.http.post("/queries", json=query).json()["accepted"] == 1
+        client.publish([hit := _at(-60.5, -60.5)])
+        assert json.loads(socket.recv(30))["object"] == hit["id"]
 
 
 def test_a_request_to_two_hosts_is_refused(live):
@@ -219,6 +234,13 @@ def test_what_is_wrong_is_said(live):
         (live.http.patch("/objects"), 405, ""),
         (live.http.get("/healthz", headers={"host": "evil.example"}), 403, "loopback"),
         (live.http.get("/healthz", headers={"origin": "http://evil.example"}), 403, "origin"),
+        (live.http.get("/queries/%ff%fe"), 400, "UTF-8"),
+        (live.http.put("/queries/%ff", json=WHERE), 400, "UTF-8"),
+        (live.http.put("/queries/q", content=b"x", headers={"content-encoding": "gzip"}), 415, "plain"),
+        (live.http.put("/queries/q", json={**WHERE, "ts": 10**18}), 422, "ahead of the clock"),
+        (live.http.put("/queries/q", content=b'{"type":"range","type":"knn"}'), 422, "more than once"),
+        (live.http.get("/healthz", headers={"host": "[::1"}), 400, "none"),
+        (live.http.get("/healthz", headers={"origin": "http://[::1"}), 400, "none"),
     ]
     for answer, status, text in cases:
         assert answer.status_code == status, (answer.request.url, answer.text)
@@ -383,6 +405,11 @@ def test_beyond_loopback_every_request_needs_the_token(tmp_path):
             position = client.position()
             client.publish([_at(0.5, 0.5)])
             assert next(client.results("q", cursor=position)).query == "q"
+        with (
+            Client(url, token="another-of-some-length") as other,
+            pytest.raises(ServiceError, match="A token is needed"),
+        ):
+            next(other.results())  # nor does it try for ever
 
 
 def _use_a_session(url, token):

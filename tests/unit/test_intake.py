@@ -144,3 +144,15 @@ def test_intakes_go_on_where_they_were(replayed):
     assert second.operations([Operation("register", "a", RANGE)], 40, "x").rejected[0][1].startswith('id "a" is taken')
     assert _put(second, "b", 40).replaced == 0
     assert second.objects(_lines({}), 40).entry.objects.seq.tolist() == [2]
+
+
+def test_one_time_far_ahead_does_not_make_all_others_late():
+    """A record in nanoseconds, or of a clock that is wrong, is refused, and moves no time; what is replayed may be of any."""
+    intake = _intake(ahead_ms=1_000)
+    assert _put(intake, "q", now=100, ts=1_101).rejected[0][1].startswith("ts 1101 is later than 1100")
+    accepted = intake.objects(_lines({}, {"ts": 10**15}, {}, {"ts": 1_100}), 100)
+    assert [line for line, _ in accepted.rejected] == [2]
+    assert accepted.entry.objects.ts.tolist() == [100, 100, 1_100]
+    assert "1101 is later" in intake.objects(_lines({"ts": 1_101}), 50).rejected[0][1]
+    assert intake.objects(_lines({"ts": 1_100}), 50).count == 1  # though the clock went back
+    assert _intake(ahead_ms=1_000, time="event").objects(_lines({"ts": 10**15}), 100).count == 1

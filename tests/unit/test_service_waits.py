@@ -86,3 +86,13 @@ def test_compilations_are_counted_as_they_begin_and_end():
     assert told[-1] == (2, False)
     assert outer(2.5) == 7.0
     assert len(told) == 4
+
+
+def test_a_reason_is_one_line_without_our_files():
+    """The log has the whole of it; who asks over the network has no use for a traceback."""
+    whole = (
+        'task sink[0] failed in epoch 7:\nTraceback (most recent call last):\n  File "a.py", line 1\nOSError: disk full'
+    )
+    assert EngineStatus(error=whole).reason == "task sink[0] failed in epoch 7: OSError: disk full"
+    assert EngineStatus(error="two lines\nof advice").reason == "two lines\nof advice"
+    assert EngineStatus().reason is None

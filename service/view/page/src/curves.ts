@@ -140,7 +140,7 @@ export class Curves {
           legend: { show: false },
           scales: { x: { time: false, range: () => this.span }, y: { range }, ...(right === undefined ? {} : { right: { range } }) },
           axes: [
-            { ...axis, stroke: this.theme.quiet, size: 18, gap: 2, space: 64, values: (_u, ticks) => ticks.map(clock) },
+            { ...axis, stroke: this.theme.quiet, size: 22, gap: 6, space: 64, values: (_u, ticks) => ticks.map(clock) },
             { ...axis, stroke: right === undefined ? this.theme.quiet : chart.series[0].stroke, size: 36, gap: 3, space: 24, values },
             ...(right === undefined ? [] : [{ ...axis, scale: "right", side: 1 as const, stroke: right.stroke, grid: { show: false }, size: 36, gap: 3, space: 24, values }]),
           ],

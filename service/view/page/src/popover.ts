@@ -73,7 +73,8 @@ export function popover(form: HTMLFormElement, run: Run, onProblem: (text: strin
     const [wide, high] = [form.offsetWidth, form.offsetHeight];
     form.style.left = `${Math.min(Math.max(opened.px + 14, 8), opened.wide - wide - 8)}px`;
     form.style.top = `${Math.min(Math.max(opened.py - high / 2, 8), Math.max(opened.high - high - 8, 8))}px`;
-    (form.querySelector("input:checked, button") as HTMLElement | null)?.focus({ preventScroll: true });
+    // The kind that is chosen, so that Enter puts the hotspot there; where there is none to choose, what closes it.
+    (form.querySelector<HTMLElement>("input:checked") ?? quit).focus({ preventScroll: true });
   }
 
   function hotspotFields(): HTMLElement[] {
