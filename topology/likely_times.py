@@ -1,13 +1,14 @@
 """How times are likely written, by some of them: their unit or pattern, and how far out of order they are."""
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from streams.timestamps import PLAIN_TIMES, TimeForm, read_time
 
-__all__ = ["USUAL_TIMES", "can_be_times", "likely_times", "must_be_times"]
+__all__ = ["USUAL_TIMES", "can_be_times", "likely_times", "must_be_times", "other_reading"]
 
 #: Times that need no second look: 1990 up to 2100, in milliseconds.
 USUAL_TIMES = range(631_152_000_000, 4_102_444_800_000)
@@ -88,6 +89,25 @@ def likely_times(given: Sequence[Any], found: TimeForm) -> tuple[TimeForm, int]:
     late = max((most - ts for most, ts in zip(newest, times, strict=True)), default=0)
     step = next((step for step in _STEPS_MS if step >= late), _DECADES_MS)
     return found, step if late else 0
+
+
+def other_reading(given: Sequence[Any], found: TimeForm) -> tuple[str, TimeForm] | None:
+    """Return a date that may be day first as well as month first, and how it is read then; None where the times show which.
+
+    They show it by a day beyond the twelfth, or by their order.
+    """
+    exchanged = {"%m": "%d", "%d": "%m"}
+    pattern = re.sub("%[md]", lambda part: exchanged[part[0]], found.pattern or "")
+    texts = [text for text in given if isinstance(text, str) and text]
+    if not texts or not re.match("%[md]/%[md]", pattern):
+        return None
+    other = replace(found, pattern=pattern)
+    if any(read_time(text, other) is None for text in texts) or _disorder(_read(given, other)) > _disorder(
+        _read(given, found)
+    ):
+        return None
+    told = next((text for text in texts if read_time(text, other) != read_time(text, found)), None)
+    return None if told is None else (told, other)
 
 
 def _begins_in_our_days(given: Iterable[Any], form: TimeForm) -> bool:

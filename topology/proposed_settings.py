@@ -9,6 +9,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from streams.files.file_bytes import ByteForm
 from streams.files.object_files import read_objects
 from streams.files.object_form import ObjectForm, reached
 from streams.geometry import Rect
+from streams.timestamps import TimeForm, read_time
 from streams.vocabulary import Encoder
 from topology.amendments import columns_in
 from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_in_commas, leaves
-from topology.likely_times import can_be_times, likely_times, must_be_times
+from topology.likely_times import can_be_times, likely_times, must_be_times, other_reading
 
 __all__ = ["missing_columns", "proposed", "usable", "wordless"]
 
@@ -54,10 +56,11 @@ _PROSE_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """What would be declared: a form, and the words that declare it."""
+    """What would be declared: a form, the words that declare it, and what a person has to decide."""
 
     form: ObjectForm
     words: str
+    doubt: str = ""
 
 
 def usable(paths: Sequence[str], space: Rect, limits: ReadLimits, form: ObjectForm) -> tuple[int, int]:
@@ -93,7 +96,7 @@ def proposed(
         after, records = usable(first, space, limits, best.form)
     except InputError:
         return None
-    return f"{best.words} (so {after:,} of the first {records:,} records can be used)"
+    return f"{best.words} (so {after:,} of the first {records:,} records can be used{best.doubt})"
 
 
 def _proposed_in_commas(spout: str, path: str, space: Rect, limits: ReadLimits, form: ObjectForm) -> str | None:
@@ -177,7 +180,16 @@ def _proposals(
         whole = {**columns, **more}
         changed = replace(wanted, columns={**wanted.columns, **more})
         if said := words(spout, whole, changed, form):
-            yield _Proposal(changed, said)
+            yield _Proposal(changed, said, _doubt(given, times))
+
+
+def _doubt(given: Sequence[Any], times: TimeForm) -> str:
+    """Say what dates may mean instead, where nothing in them tells days from months."""
+    if (other := other_reading(given, times)) is None:
+        return ""
+    text, form = other
+    day = datetime(1970, 1, 1) + timedelta(milliseconds=read_time(text, replace(form, zone="UTC")) or 0)
+    return f"; if '{text}' is of {day:%Y-%m-%d}, time_format={form.pattern}"
 
 
 def _options(wanted: ObjectForm, form: ObjectForm) -> Iterator[tuple[str, Any]]:

@@ -100,6 +100,10 @@ class ObjectFileSpout(FileSpout):
         text = ByteForm(self.encoding, self.follow or mark is not None, mark)
         made = (self.id == "row", self.ts == "row")
         times = TimeForm(self.time_unit, self.time_format, self.time_zone)
+        if self.limit is not None and self.limit < 1:
+            raise DeclarationError(
+                f"limit = {brief(self.limit)}, expected at least 1; leave it out to read all objects"
+            )
         self.form = ObjectForm(_names(self.columns), *made, times, self.lateness_ms, text)
 
     def check(self, settings: Any, component: Any) -> Iterator[tuple[str, str]]:

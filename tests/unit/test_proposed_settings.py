@@ -54,6 +54,26 @@ def test_files_without_commas_get_proposals_for_what_the_command_makes_of_them(t
 
 
 @pytest.mark.parametrize(
+    ("days", "doubt"),
+    [
+        (("03/04", "03/05"), "; if '03/04/2026 08:00' is of 2026-04-03, time_format=%d/%m/%Y %H:%M"),
+        (("03/03", "03/04"), "; if '03/04/2026 08:00' is of 2026-04-03, time_format=%d/%m/%Y %H:%M"),
+        (("03/04", "03/13"), ""),
+        (("03/12", "04/01"), ""),
+        (("03/03", "04/04"), ""),
+    ],
+)
+def test_dates_that_may_be_day_first_are_said_to_be(tmp_path, days, doubt):
+    """A proposal is no guess: where neither a day nor the order tells days from months, both readings are named."""
+    path = tmp_path / "o.csv"
+    rows = [f"{n},{days[n // 5]}/2026 08:0{n % 5},8.5,47.3,fire" for n in range(10)]
+    path.write_text("\n".join(["id,ts,lon,lat,text", *rows, ""]))
+    assert proposal(path) == (
+        f"--set 'spout.objects.time_format=%m/%d/%Y %H:%M' (so 10 of the first 10 records can be used{doubt})"
+    )
+
+
+@pytest.mark.parametrize(
     ("record", "expected"),
     [
         (
