@@ -15,14 +15,14 @@ from typing import Any
 
 from streams.errors import DeclarationError, InputError, did_you_mean
 from streams.files.file_blocks import ReadLimits, file_kind
-from streams.files.file_bytes import ByteForm
+from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 from streams.files.object_files import read_objects
 from streams.files.object_form import ObjectForm, reached
 from streams.geometry import Rect
 from streams.timestamps import TimeForm, read_time
 from streams.vocabulary import Encoder
 from topology.amendments import columns_in
-from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_in_commas, leaves
+from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_made_over, leaves
 from topology.likely_times import can_be_times, likely_times, must_be_times, other_reading
 
 __all__ = ["missing_columns", "proposed", "usable", "wordless"]
@@ -82,7 +82,7 @@ def proposed(
     first = [str(path) for path in paths[:1]]
     if not first or form.text.follow:
         return None
-    if len(paths) == 1 and not in_python and (told := _proposed_in_commas(spout, first[0], space, limits, form)):
+    if len(paths) == 1 and not in_python and (told := _proposed_made_over(spout, first[0], space, limits, form)):
         return told
     words = _python_words if in_python else _shell_words
     best, before = None, _used(first, space, limits, form)
@@ -99,19 +99,21 @@ def proposed(
     return f"{best.words} (so {after:,} of the first {records:,} records can be used{best.doubt})"
 
 
-def _proposed_in_commas(spout: str, path: str, space: Rect, limits: ReadLimits, form: ObjectForm) -> str | None:
-    """Return what to declare of the file that the command against other separators writes, so that one error says it all."""
+def _proposed_made_over(spout: str, path: str, space: Rect, limits: ReadLimits, form: ObjectForm) -> str | None:
+    """Return what to declare of the file that the command makes of one that is no input, so that one error says it all."""
     try:
-        commas = head_in_commas(path, form.text)
+        made_over = head_made_over(path, form.text)
     except InputError:
         return None
-    if commas is None:
+    if made_over is None:
         return None
+    name, data = made_over
+    text = ByteForm(form.text.encoding) if name.endswith(".csv") else PLAIN_BYTES
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "commas.csv"
-        made.write_bytes(commas)
-        told = proposed(spout, [made], space, limits, form)
-    return told and f"--objects {made.name} {told}"
+        made = Path(folder) / name
+        made.write_bytes(data)
+        told = proposed(spout, [made], space, limits, replace(form, text=text))
+    return told and f"--objects {shlex.quote(name)} {told}"
 
 
 def missing_columns(paths: Sequence[Any], form: ObjectForm) -> str | None:

@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from streams.errors import InputError, listed
 from streams.files.field_texts import cut_texts
-from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8, separator_remedy
+from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8
 from streams.files.file_bytes import encoding_hint
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
@@ -22,6 +21,7 @@ from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.object_tables import TableColumns, find_columns
 from streams.files.objections import Objections, shown
 from streams.files.record_kernels import cut_fields
+from streams.files.remedies import separator_remedy
 from streams.geometry import Rect
 
 __all__ = ["CsvHeader", "csv_objects", "read_header"]
@@ -69,7 +69,7 @@ def _other_separator(path: str, names: Sequence[str], form: ObjectForm) -> str |
     others = [one for one in ";\t|" if one in names[0]] if len(names) == 1 else []
     if not others:
         return None
-    remedy = separator_remedy(quote(path), others[0], "latin-1" if form.text.is_utf8 else form.text.encoding)
+    remedy = separator_remedy(path, others[0], "latin-1" if form.text.is_utf8 else form.text.encoding)
     return f"has fields that are separated by {others[0]!r}, expected commas; {remedy}"
 
 

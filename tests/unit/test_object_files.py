@@ -415,7 +415,8 @@ def unusable(tmp_path, name):
         "xy.csv": b"id,ts,x,lat,text\n",
         "words.csv": b"id,ts,x,y,txt\n", "twice.csv": b"id,ts,x,y,text,id\n", "bytes.csv": b"\xff\xfe,ts\n", "o.json": b"{}",
         "o": b"", "o.parquet.gz": b"", "lon.csv": b"id,ts,lun,lat,text\n",
-        "o.jsn": b"", "o.geojson": b"", "o.tsv": b"", "semicolons.csv": b"\xef\xbb\xbfid;ts;x;y;text\r\n",
+        "o.jsn": b"", "o.geojson": b"", "o.txt": b"", "o.csv.bz2": b"", "o.tsv": b"",
+        "semicolons.csv": b"\xef\xbb\xbfid;ts;x;y;text\r\n",
         "names_of_all.csv": b"lon,other\n",
     }  # fmt: skip
     if name in content:
@@ -433,12 +434,15 @@ def unusable(tmp_path, name):
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-16", "shift_jis"])
 def test_command_that_makes_commas_keeps_every_encoding(tmp_path, encoding):
-    """What is proposed against semicolons writes the encoding that it reads; one that is not declared is said with it."""
-    rows = [["id", "経度", "text"], ["1", "11.5", "火事, 表"]]
+    """What is proposed against semicolons writes the encoding that it reads; one that is not declared is said with it.
+
+    Numbers get decimal points.
+    """
+    rows = [["id", "経度", "text"], ["1", "-11.5", "火事, 表"]]
     if encoding == "latin-1":
-        rows = [["id", "Länge", "text"], ["1", "11.5", "Großbrand, Straße"]]
+        rows = [["id", "Länge", "text"], ["1", "-11.5", "Großbrand, Straße"]]
     path = tmp_path / "mine.csv"
-    path.write_text("".join(";".join(row) + "\n" for row in rows), encoding)
+    path.write_text("".join(";".join(row) + "\n" for row in rows).replace("-11.5", "-11,5"), encoding)
     form = ObjectForm(text=ByteForm(encoding))
     with pytest.raises(InputError, match="has fields that are separated by ';'") as caught:
         list(read(path, form=form))
@@ -458,8 +462,10 @@ def test_command_that_makes_commas_keeps_every_encoding(tmp_path, encoding):
         ("missing.csv", "missing.csv does not exist"),
         ("folder.csv", "folder.csv is a folder; name the files in it"),
         ("o.jsn", "o.jsn ends in '.jsn' (did you mean '.jsonl'?); expected .jsonl, .ndjson, .csv, .parquet"),
-        ("o.json", "o.json ends in '.json': expected a JSON object a line (.jsonl); of an array make one: python3 -c"),
-        ("o.geojson", "--columns lon=geometry.coordinates.0,lat=geometry.coordinates.1,ts=properties.time"),
+        ("o.json", "o.json ends in '.json': expected .jsonl, a JSON object a line; of an array, or of a collection of"),
+        ("o.geojson", "o.geojson ends in '.geojson': expected .jsonl, a JSON object a line; of an array, or of a"),
+        ("o.txt", "o.txt ends in '.txt': rename it: .csv, where it has columns under a header, or .jsonl"),
+        ("o.csv.bz2", "o.csv.bz2 ends in '.bz2': unpack it: bunzip2 -k "),
         ("o.tsv", "o.tsv ends in '.tsv': its fields are separated by tabs; make commas of them: PYTHONIOENCODING"),
         (
             "semicolons.csv",
