@@ -2,11 +2,14 @@
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from streams.errors import DeclarationError, InputError
+from streams.files.file_bytes import ByteForm
 from streams.files.object_files import read_objects
+from streams.files.object_form import ObjectForm
 from streams.vocabulary import Encoder
 from topology.amendments import source_of
 from topology.declaration import Topology
@@ -48,7 +51,9 @@ def odd_records(topology: Topology, *, in_python: bool = False) -> str | None:
     except DeclarationError:
         return None
     limits = topology.settings.limits.reading()
-    used, records = usable([str(path) for path in objects.files()], topology.settings.space, limits, objects.form)
+    used, records = usable(
+        [str(path) for path in objects.files()], topology.settings.space, limits, _form_so_far(objects)
+    )
     if used >= ENOUGH * records or (remedy := _proposed(topology, in_python=in_python)) is None:
         return None
     return f"{used:,} of the first {records:,} records of objects can be used; try {remedy}"
@@ -70,7 +75,13 @@ def _proposed(topology: Topology, *, in_python: bool = False) -> str | None:
     except (DeclarationError, InputError):
         return None
     limits = topology.settings.limits.reading()
-    return proposed(source.name, files, topology.settings.space, limits, objects.form, in_python=in_python)
+    return proposed(source.name, files, topology.settings.space, limits, _form_so_far(objects), in_python=in_python)
+
+
+def _form_so_far(objects: Any) -> ObjectForm:
+    """Return how objects are spelt, the copy of a pipe as the file that it is by now: nobody waits for what comes."""
+    form: ObjectForm = objects.form
+    return replace(form, text=ByteForm(form.text.encoding)) if form.text.end_mark is not None else form
 
 
 def nothing_matched(topology: Topology, summary: Mapping[str, Any], *, in_python: bool = False) -> str | None:
@@ -184,5 +195,5 @@ def _odd_records_again(topology: Topology, in_python: bool) -> list[str]:
     try:
         told = odd_records(topology, in_python=in_python)
     except (DeclarationError, InputError):
-        return []  # a pipe, which is not there any more
+        return []  # it is not there any more
     return [] if told is None else [told]
