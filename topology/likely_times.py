@@ -8,7 +8,7 @@ from typing import Any
 
 from streams.timestamps import PLAIN_TIMES, TimeForm, read_time
 
-__all__ = ["USUAL_TIMES", "can_be_times", "likely_times", "must_be_times", "other_reading"]
+__all__ = ["USUAL_TIMES", "can_be_times", "is_clock", "is_days", "likely_times", "must_be_times", "other_reading"]
 
 #: Times that need no second look: 1990 up to 2100, in milliseconds.
 USUAL_TIMES = range(631_152_000_000, 4_102_444_800_000)
@@ -24,6 +24,8 @@ _PATTERNS = (
     "%d/%b/%Y:%H:%M:%S %z",
     "%a, %d %b %Y %H:%M:%S %z",
 )
+
+_CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?[AaPp][Mm])?")
 
 #: How late objects may be is proposed in these steps, for the rest of a file may be somewhat worse than its head.
 _STEPS_MS = (60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000)
@@ -49,6 +51,17 @@ def must_be_times(values: Sequence[Any]) -> bool:
         any(all(_is_usual(_moment(value, unit)) for value in given) for unit in units)
         or next(_patterns_of(given), None) is not None
     )
+
+
+def is_clock(values: Sequence[Any]) -> bool:
+    """Return whether all values are times of a day, and of no day in particular."""
+    given = [value for value in values if value not in (None, "")]
+    return bool(given) and all(isinstance(value, str) and _CLOCK.fullmatch(value.strip()) for value in given)
+
+
+def is_days(values: Sequence[Any]) -> bool:
+    """Return whether values, which are times, are of days as a whole."""
+    return all(isinstance(value, str) and ":" not in value and not value.strip().isdigit() for value in values if value)
 
 
 def _patterns_of(values: Iterable[Any]) -> Iterator[TimeForm]:

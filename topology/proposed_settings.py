@@ -23,7 +23,7 @@ from streams.timestamps import TimeForm, read_time
 from streams.vocabulary import Encoder
 from topology.amendments import columns_in
 from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_made_over, leaves
-from topology.likely_times import can_be_times, likely_times, must_be_times, other_reading
+from topology.likely_times import can_be_times, is_clock, is_days, likely_times, must_be_times, other_reading
 
 __all__ = ["missing_columns", "proposed", "usable", "wordless"]
 
@@ -173,7 +173,7 @@ def _proposals(
     text = ByteForm(encoding)
     shaped = replace(form, columns={**form.columns, **columns}, row_ids="id" in made, row_times="ts" in made, text=text)
     sources = shaped.sources(path, list(records[0])).get("ts")
-    given = [record.get(sources[0]) for record in records] if sources else []
+    given = [_put_together(record, sources) for record in records] if sources else []
     times, lateness_ms = likely_times(given, shaped.times)
     wanted = replace(shaped, times=times, lateness_ms=max(lateness_ms, form.lateness_ms))
     known = wanted.sources(path, list(records[0]))
@@ -183,6 +183,13 @@ def _proposals(
         changed = replace(wanted, columns={**wanted.columns, **more})
         if said := words(spout, whole, changed, form):
             yield _Proposal(changed, said, _doubt(given, times))
+
+
+def _put_together(record: Mapping[str, Any], sources: Sequence[str]) -> Any:
+    """Return what a record has in a column, or in several of texts."""
+    if len(sources) == 1:
+        return record.get(sources[0])
+    return " ".join(str(record[source]) for source in sources if record.get(source) is not None)
 
 
 def _doubt(given: Sequence[Any], times: TimeForm) -> str:
@@ -237,6 +244,9 @@ def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, t
     """Return likely columns for the fields that were not found, and which of `id` and `ts` the records do not have at all."""
     names = list(dict.fromkeys(name for record in records for name in record))
     known = form.sources(path, names)
+    clocks = [name for name in names if _named(name, "ts") and is_clock([record.get(name) for record in records])]
+    if "ts" not in form.columns and known.get("ts", ("",))[0] in clocks:
+        del known["ts"]  # `time` beside `date`
     free = [name for name in names if not any(name in sources for sources in known.values())]
     values = {name: [record.get(name) for record in records] for name in free}
     chosen: dict[str, tuple[str, ...]] = {}
@@ -259,9 +269,12 @@ def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, t
         ):
             fitting = free[:1]  # what stands first and is never the same
         if fitting:
-            chosen[field] = (fitting[0],)
+            clock = (
+                [name for name in clocks if name in free][:1] if field == "ts" and is_days(values[fitting[0]]) else []
+            )
+            chosen[field] = (fitting[0], *clock)
             there.add(field)
-            free.remove(fitting[0])
+            free = [name for name in free if name not in chosen[field]]
     if not known.keys() & {"text", "keywords", "keyword_ids"}:
         chosen |= _words_of(free, values)
     declared = {name for name, made in (("id", form.row_ids), ("ts", form.row_times)) if made}

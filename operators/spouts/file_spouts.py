@@ -57,7 +57,7 @@ class ObjectFileSpout(FileSpout):
         limit: stop after so many objects.
         dynamic: the records are states of objects, which a later record may replace or delete.
         columns: what columns are called, where it is neither as in the contract nor a common name:
-            ``{ lon = "east", text = ["title", "body"] }``.
+            ``{ lon = "east", text = ["title", "body"] }``; ``ts`` may be ``["date", "time"]``.
         id: ``row`` numbers the records, where they have no identifiers.
         ts: ``row`` does the same for times, where they have none: record n is of millisecond n.
         time_unit: what numbers in the column of times count: ``ms``, ``s`` or ``us``.

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -192,6 +192,37 @@ def test_fields_inside_of_others_are_found_by_their_path(tmp_path):
         (3, "no ts"),
     ]
     assert has_longitudes([tmp_path / "o.jsonl"], SPACE, form)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("rows", [3, 900])
+def test_a_date_and_a_time_of_day_are_one_time(tmp_path, ending, rows):
+    """They are put together where both are texts, also where the time of day is missing."""
+    path = tmp_path / f"o.{ending}"
+    records = [
+        {"id": n, "date": "01.03.2026", "time": "08:30", "x": 0.5, "y": 0.5, "text": "fire", "other": 1}
+        for n in range(rows)
+    ]
+    if ending == "csv":
+        path.write_text("".join(",".join(map(str, row)) + "\n" for row in [records[0], *(r.values() for r in records)]))
+    elif ending == "jsonl":
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        pq.write_table(pa.Table.from_pylist(records), path)
+    form = ObjectForm({"ts": ("date", "time")}, times=TimeForm(pattern="%d.%m.%Y %H:%M"))
+    [chunk] = read_objects([path], space=SPACE, encoder=Encoder(), form=form)
+    assert set(chunk.batch.ts.tolist()) == {1_772_353_800_000}
+    assert len(chunk.batch) == rows
+
+
+def test_a_date_and_a_time_of_day_that_are_no_texts_are_refused(tmp_path):
+    """Types of Parquet cannot be put together without a guess."""
+    table = pa.table({"id": [1], "d": [date(2026, 3, 1)], "t": ["08:30"], "x": [0.5], "y": [0.5], "text": ["fire"]})
+    pq.write_table(table, tmp_path / "o.parquet")
+    with pytest.raises(InputError, match="a date and a time of day are put together where both are strings"):
+        list(
+            read_objects([tmp_path / "o.parquet"], space=SPACE, encoder=Encoder(), form=ObjectForm({"ts": ("d", "t")}))
+        )
 
 
 def test_decimal_commas_are_named(tmp_path):

@@ -81,6 +81,15 @@ def test_json_as_a_whole_gets_proposals_for_what_the_command_makes_of_it(tmp_pat
     assert list(map(json.loads, (tmp_path / "fires.jsonl").read_text().splitlines())) == features
 
 
+@pytest.mark.parametrize(("day", "clock"), [("date", "time"), ("Event Date", "event_time"), ("day_reported", "at")])
+def test_a_date_and_a_time_of_day_are_put_together(tmp_path, day, clock):
+    """A column called time is none of times where it has no days."""
+    path = tmp_path / "o.csv"
+    rows = [f"{n},2026-03-{n + 10},0{n}:30,8.5,47.3,fire" for n in range(8)]
+    path.write_text("\n".join([f"id,{day},{clock},lon,lat,text", *rows, ""]))
+    assert proposal(path) == f"--columns {shlex.quote(f'ts={day}+{clock}')} (so 8 of the first 8 records can be used)"
+
+
 @pytest.mark.parametrize(
     ("days", "doubt"),
     [
