@@ -13,7 +13,7 @@ __all__ = ["USUAL_TIMES", "can_be_times", "is_clock", "is_days", "likely_times",
 #: Times that need no second look: 1990 up to 2100, in milliseconds.
 USUAL_TIMES = range(631_152_000_000, 4_102_444_800_000)
 
-_UNITS = ("ms", "s", "us")
+_UNITS = ("ms", "s", "us", "ns")
 
 #: Ways to write a time that are neither numbers nor ISO 8601. Where several fit, the one that puts times in order is meant.
 _DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y")

@@ -154,8 +154,12 @@ def odd_times(topology: Topology, *, in_python: bool = False) -> str | None:
     ts = next((int(chunk.batch.ts[0]) for chunk in here if len(chunk.batch)), None)
     if ts is None or objects.form.row_times or USUAL_TIMES.start <= ts < USUAL_TIMES.stop:
         return None
-    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.times.unit]
-    units = [unit for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000)) if ms in USUAL_TIMES]
+    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000, "ns": ts * 1_000_000}[objects.form.times.unit]
+    units = [
+        unit
+        for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000), ("ns", ticks // 1_000_000))
+        if ms in USUAL_TIMES
+    ]
     if not units and "time_unit" in source.options:
         return None  # whoever says what numbers count, and has none that count from 1970, counts from elsewhere
     remedy = "another column of times, or its unit (time_unit)"

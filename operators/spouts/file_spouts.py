@@ -60,7 +60,7 @@ class ObjectFileSpout(FileSpout):
             ``{ lon = "east", text = ["title", "body"] }``; ``ts`` may be ``["date", "time"]``.
         id: ``row`` numbers the records, where they have no identifiers.
         ts: ``row`` does the same for times, where they have none: record n is of millisecond n.
-        time_unit: what numbers in the column of times count: ``ms``, ``s`` or ``us``.
+        time_unit: what numbers in the column of times count: ``ms``, ``s``, ``us`` or ``ns``.
         time_format: how times are written, where it is neither in numbers nor as ISO 8601, in the letters of Python's strptime:
             ``%m/%d/%Y %I:%M:%S %p``.
         time_zone: of times that name none, such as ``America/Edmonton``.
@@ -87,7 +87,7 @@ class ObjectFileSpout(FileSpout):
     columns: Mapping[str, Any] = field(default_factory=dict)
     id: Literal["row"] | None = None
     ts: Literal["row"] | None = None
-    time_unit: Literal["ms", "s", "us"] = "ms"
+    time_unit: Literal["ms", "s", "us", "ns"] = "ms"
     time_format: str | None = None
     time_zone: str = "UTC"
     lateness_ms: int = 0

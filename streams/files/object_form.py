@@ -28,7 +28,7 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 
 #: Units that numbers in the column of times may have.
-TIME_UNITS = ("ms", "s", "us")
+TIME_UNITS = ("ms", "s", "us", "ns")
 
 #: Objects may be late by less than this: a hundred years.
 MAX_LATENESS_MS = 100 * 366 * 86_400_000

@@ -73,7 +73,13 @@ def test_files_may_spell_objects_in_their_own_way(ending, tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize(
     ("unit", "given", "ms"),
-    [("us", 1_500_999, 1500), ("us", -1, -1), ("s", 2**61, None), ("s", "2018-01-31T01:49:59.650Z", 1517363399650)],
+    [
+        ("us", 1_500_999, 1500),
+        ("us", -1, -1),
+        ("ns", 1_772_348_400_000_999_999, 1_772_348_400_000),
+        ("s", 2**61, None),
+        ("s", "2018-01-31T01:49:59.650Z", 1517363399650),
+    ],
 )
 def test_times_have_a_unit(ending, unit, given, ms, tmp_path):
     """Numbers count what is declared, cut off towards the past; moments are what they are; too large is a reject."""
@@ -86,7 +92,12 @@ def test_times_have_a_unit(ending, unit, given, ms, tmp_path):
 def test_units_are_the_same_for_one_time_and_for_a_column():
     """What a column of numbers gives at once, each text gives on its own; a moment among them takes no unit."""
     texts = ["1500999", "-1", "0", "2018-01-31T01:49:59.650Z"]
-    for unit, expected in (("us", [1500, -1, 0]), ("s", [1500999000, -1000, 0]), ("ms", [1500999, -1, 0])):
+    for unit, expected in (
+        ("us", [1500, -1, 0]),
+        ("ns", [1, -1, 0]),
+        ("s", [1500999000, -1000, 0]),
+        ("ms", [1500999, -1, 0]),
+    ):
         form = TimeForm(unit)
         assert [read_time(text, form) for text in texts] == [*expected, 1517363399650]
         assert read_times(pa.array(texts), form)[0].tolist() == [*expected, 1517363399650]
