@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from streams.files.file_blocks import file_kind
 from streams.files.file_bytes import ByteForm, read_bytes
-from streams.files.remedies import DECIMAL_COMMA, DECIMAL_POINT, compression_of, lines_name
+from streams.files.remedies import DECIMAL_COMMA, DECIMAL_POINT, commas_name, compression_of, lines_name
 
 __all__ = ["FIRST_RECORDS", "Records", "first_json", "first_records", "head_made_over", "leaves"]
 
@@ -21,6 +21,9 @@ __all__ = ["FIRST_RECORDS", "Records", "first_json", "first_records", "head_made
 FIRST_RECORDS = 1_000
 
 _HEAD_BYTES = 1 << 20
+
+#: How JSON begins that is one value as a whole, in a file that should have an object a line.
+_WHOLE = re.compile(r'\s*(\[|\{\s*"type"\s*:\s*"FeatureCollection")')
 
 Records = list[dict[str, Any]]
 
@@ -41,16 +44,18 @@ def head_made_over(path: str, text: ByteForm) -> tuple[str, bytes] | None:
     """Return the name and the beginning of what the command makes of a file that is no input as it is; None of all others."""
     compression = compression_of(path)
     bare = (path.rpartition(".")[0] if compression else path).lower()
-    if not bare.endswith((".csv", ".tsv", ".json", ".geojson")):
+    if not bare.endswith((".csv", ".tsv", ".json", ".geojson", ".jsonl", ".ndjson")):
         return None
     head = next(read_bytes(path, compression), b"")[:_HEAD_BYTES]
     encoding = _encoding(head, text)
     whole = head.decode(encoding, "replace").removeprefix("\ufeff")
-    if bare.endswith((".json", ".geojson")):
-        records = list(itertools.islice(_elements(whole), FIRST_RECORDS))
+    if bare.endswith((".jsonl", ".ndjson")) and not _WHOLE.match(whole):
+        return None
+    if not bare.endswith((".csv", ".tsv")):
+        records = [one for one in itertools.islice(_elements(whole), FIRST_RECORDS) if isinstance(one, dict)]
         return (lines_name(path), "".join(json.dumps(one) + "\n" for one in records).encode()) if records else None
     made = _in_commas(whole)
-    return None if made is None else ("commas.csv", made.encode(encoding, "replace"))
+    return None if made is None else (commas_name(path), made.encode(encoding, "replace"))
 
 
 def _elements(text: str) -> Iterator[Any]:

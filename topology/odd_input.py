@@ -75,7 +75,10 @@ def _proposed(topology: Topology, *, in_python: bool = False) -> str | None:
     except (DeclarationError, InputError):
         return None
     limits = topology.settings.limits.reading()
-    return proposed(source.name, files, topology.settings.space, limits, _form_so_far(objects), in_python=in_python)
+    told = proposed(source.name, files, topology.settings.space, limits, _form_so_far(objects), in_python=in_python)
+    if told is not None and objects.form.text.end_mark is not None:
+        return told.replace(f"< {files[-1]}", "< FILE")  # the copy of a pipe will be gone
+    return told
 
 
 def _form_so_far(objects: Any) -> ObjectForm:

@@ -18,6 +18,7 @@ from streams.files.file_blocks import ReadLimits, file_kind
 from streams.files.file_bytes import PLAIN_BYTES, ByteForm
 from streams.files.object_files import read_objects
 from streams.files.object_form import ObjectForm, reached
+from streams.files.remedies import lines_command
 from streams.geometry import Rect
 from streams.timestamps import TimeForm, read_time
 from streams.vocabulary import Encoder
@@ -113,7 +114,17 @@ def _proposed_made_over(spout: str, path: str, space: Rect, limits: ReadLimits, 
         made = Path(folder) / name
         made.write_bytes(data)
         told = proposed(spout, [made], space, limits, replace(form, text=text))
-    return told and f"--objects {shlex.quote(name)} {told}"
+    if not _is_lines(path):
+        return told and f"--objects {shlex.quote(name)} {told}"
+    # All of its records are rejects, and no error has said what to do.
+    return f"{lines_command(path)}, and --objects {shlex.quote(name)}{f' {told}' if told else ''}"
+
+
+def _is_lines(path: str) -> bool:
+    try:
+        return file_kind(path).format == "jsonl"
+    except InputError:
+        return False
 
 
 def missing_columns(paths: Sequence[Any], form: ObjectForm) -> str | None:

@@ -1,10 +1,20 @@
 """Files that are no input as they are, and the commands that make one of them."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from shlex import quote
 
-__all__ = ["DECIMAL_COMMA", "DECIMAL_POINT", "REMEDIES", "compression_of", "lines_name", "separator_remedy"]
+__all__ = [
+    "DECIMAL_COMMA",
+    "DECIMAL_POINT",
+    "REMEDIES",
+    "commas_name",
+    "compression_of",
+    "lines_command",
+    "lines_name",
+    "separator_remedy",
+]
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -28,7 +38,12 @@ def separator_remedy(path: str, separator: str, encoding: str = "latin-1") -> st
         fields = f"[re.sub(r'{DECIMAL_COMMA}', r'{DECIMAL_POINT}', one) for one in row]"
         rows, used = f"{fields} for row in {rows}", "csv, re, sys"
     command = f'PYTHONIOENCODING={encoding} python3 -c "import {used}; csv.writer(sys.stdout).writerows({rows})"'
-    return f"make commas of them: {_fed(command, path)} > commas.csv"
+    return f"make commas of them: {_fed(command, path)} > {commas_name(path)}"
+
+
+def commas_name(path: str) -> str:
+    """Return the name under which a file with commas is written; never that of the file itself."""
+    return "commas.csv" if Path(path).name != "commas.csv" else "more-commas.csv"
 
 
 def _fed(command: str, path: str) -> str:
@@ -41,15 +56,21 @@ def _fed(command: str, path: str) -> str:
 
 
 def _lines_remedy(path: str) -> str:
+    return f"expected .jsonl, a JSON object a line; of an array, or of a collection of GeoJSON, make one: {lines_command(path)}"
+
+
+def lines_command(path: str) -> str:
+    """Return the command that makes a file of JSON lines of an array, or of a collection of GeoJSON."""
     each = "[print(json.dumps(one)) for one in (whole if isinstance(whole, list) else whole['features'])]"
     command = _fed(f'python3 -c "import json, sys; whole = json.load(sys.stdin); {each}"', path)
-    made = f"{command} > {quote(lines_name(path))}"
-    return f"expected .jsonl, a JSON object a line; of an array, or of a collection of GeoJSON, make one: {made}"
+    return f"{command} > {quote(lines_name(path))}"
 
 
 def lines_name(path: str) -> str:
-    """Return the name under which the file is written that is proposed in place of one of JSON as a whole."""
-    return f"{Path(path).name.split('.json')[0].split('.geojson')[0]}.jsonl"
+    """Return the name under which the file is written that is proposed in place of one of JSON as a whole; never its own."""
+    name = Path(path).name
+    stem = re.sub(r"\.(json|geojson|jsonl|ndjson)(\.gz|\.zst)?$", "", name, flags=re.I)
+    return f"{stem}-lines.jsonl" if name == f"{stem}.jsonl" else f"{stem}.jsonl"
 
 
 _TAB = "\t"

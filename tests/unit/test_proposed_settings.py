@@ -13,6 +13,7 @@ import pytest
 from streams.errors import InputError
 from streams.files.file_blocks import DEFAULT_LIMITS, file_kind
 from streams.files.object_form import ObjectForm
+from streams.files.remedies import separator_remedy
 from streams.geometry import Rect
 from topology.amendments import columns_in
 from topology.proposed_settings import missing_columns, proposed, wordless
@@ -79,6 +80,19 @@ def test_json_as_a_whole_gets_proposals_for_what_the_command_makes_of_it(tmp_pat
         file_kind(str(path))
     subprocess.run(str(refused.value).split("make one: ")[1], shell=True, check=True, cwd=tmp_path)
     assert list(map(json.loads, (tmp_path / "fires.jsonl").read_text().splitlines())) == features
+    (tmp_path / "fires.jsonl").write_bytes(data)
+    command, said = proposal(tmp_path / "fires.jsonl").split(", and --objects fires-lines.jsonl ")
+    assert said == proposal(path).removeprefix("--objects fires.jsonl ")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert list(map(json.loads, (tmp_path / "fires-lines.jsonl").read_text().splitlines())) == features
+
+
+def test_commands_never_write_what_they_read(tmp_path):
+    """A file that is called as the command calls what it writes would be empty before it is read."""
+    path = tmp_path / "commas.csv"
+    path.write_text("nr;ts;lon;lat;text\n1;2026-01-01;8.5;47.3;fire\n")
+    assert proposal(path) == "--objects more-commas.csv --columns id=nr (so 1 of the first 1 records can be used)"
+    assert "> more-commas.csv" in separator_remedy(str(path), ";")
 
 
 @pytest.mark.parametrize(("day", "clock"), [("date", "time"), ("Event Date", "event_time"), ("day_reported", "at")])
