@@ -4,6 +4,7 @@ A file that nobody has described fails one setting at a time: names of columns, 
 order. This looks at all of them at once. A proposal is made only where more of the first records can be used with it.
 """
 
+import math
 import re
 import shlex
 import tempfile
@@ -16,7 +17,7 @@ from typing import Any
 from streams.errors import DeclarationError, InputError, did_you_mean
 from streams.files.file_blocks import ReadLimits, file_kind
 from streams.files.file_bytes import PLAIN_BYTES, ByteForm
-from streams.files.object_files import read_objects
+from streams.files.object_files import has_longitudes, read_objects
 from streams.files.object_form import ObjectForm, reached
 from streams.files.remedies import lines_command
 from streams.geometry import Rect
@@ -43,8 +44,13 @@ _LIKELY = {
         "texte", "détails", "título", "texto", "descripción",
     ),
     "name": ("name", "label"),
+    "x": ("x", "easting", "east", "rechtswert"),
+    "y": ("y", "northing", "north", "hochwert"),
 }  # fmt: skip
 _DEGREES = {"lon": 180.0, "lat": 90.0}
+
+#: A space for places in any plane.
+_EVERYWHERE = Rect(-1e12, -1e12, 1e12, 1e12)
 
 #: A column is of degrees where this share of what stands in it is.
 _NEARLY_ALL = 0.9
@@ -92,12 +98,39 @@ def proposed(
             after = _used(first, space, limits, found.form)
             if after > before:
                 best, before = found, after
-        if best is None:
+        wider = _wider_space(first, space, limits, form if best is None else best.form, before)
+        if best is None and wider is None:
             return None
-        after, records = usable(first, space, limits, best.form)
+        best = _Proposal(form, "") if best is None else best
+        after, records = usable(first, space if wider is None else wider, limits, best.form)
     except InputError:
         return None
-    return f"{best.words} (so {after:,} of the first {records:,} records can be used{best.doubt})"
+    said, doubt = best.words, best.doubt
+    if wider is not None:
+        setting = f"topology.space={list(map(int, wider.as_tuple()))}"
+        if in_python:
+            said = f"{said[:-1]}, '{setting}']" if "settings=[" in said else f"{said}, settings={[setting]}"
+        else:
+            said = f"{said} --set {shlex.quote(setting)}"
+        said, doubt = said.strip(", "), f"{doubt}; the space must have all places that will come"
+    return f"{said} (so {after:,} of the first {records:,} records can be used{doubt})"
+
+
+def _wider_space(paths: Sequence[str], space: Rect, limits: ReadLimits, form: ObjectForm, used: int) -> Rect | None:
+    """Return a space in round numbers around the first places in a plane, where hardly any is in the declared one."""
+    chunk = next(
+        read_objects(paths, space=_EVERYWHERE, encoder=Encoder(), chunk_rows=FIRST_RECORDS, limits=limits, form=form),
+        None,
+    )
+    enough = chunk is not None and len(chunk.batch) > 2 * max(used, 0)
+    if chunk is None or not enough or has_longitudes(paths, _EVERYWHERE, form):
+        return None
+    x, y = chunk.batch.x, chunk.batch.y
+    across = max(float(x.max() - x.min()), float(y.max() - y.min()), 1.0)
+    step = 10.0 ** math.floor(math.log10(across))
+    low = (step * math.floor((float(v.min()) - across / 2) / step) for v in (x, y))
+    high = (step * math.ceil((float(v.max()) + across / 2) / step) for v in (x, y))
+    return Rect(*low, *high)
 
 
 def _proposed_made_over(spout: str, path: str, space: Rect, limits: ReadLimits, form: ObjectForm) -> str | None:
@@ -286,6 +319,14 @@ def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, t
             chosen[field] = (fitting[0], *clock)
             there.add(field)
             free = [name for name in free if name not in chosen[field]]
+    if not placed and not chosen.keys() & _DEGREES.keys() and not known.keys() & {"x", "y", *_DEGREES}:
+        plane = {
+            field: next((name for name in free if _named(name, field) and _is_number(values[name])), None)
+            for field in "xy"
+        }
+        if plane["x"] is not None and plane["y"] is not None:
+            chosen |= {"x": (plane["x"],), "y": (plane["y"],)}
+            free = [name for name in free if name not in plane.values()]
     if not known.keys() & {"text", "keywords", "keyword_ids"}:
         chosen |= _words_of(free, values)
     declared = {name for name, made in (("id", form.row_ids), ("ts", form.row_times)) if made}
@@ -327,6 +368,14 @@ def _is_degrees(field: str) -> Any:
         return bool(given) and sum(map(fitting, given)) >= _NEARLY_ALL * len(given)
 
     return fits
+
+
+def _is_number(values: Sequence[Any]) -> bool:
+    given = [value for value in values if value not in (None, "")]
+    try:
+        return bool(given) and all(math.isfinite(float(value)) for value in given)
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_id(values: Sequence[Any]) -> bool:

@@ -76,7 +76,7 @@ def read_header(
 
 def _no_header(path: str, names: Sequence[str]) -> str | None:
     """Say what to do where the first line is none of names: a comment, or a record; None where it may be."""
-    if names[0].startswith("#"):
+    if names[0].startswith("#") and len(names) == 1:
         return f"{path} begins with a comment; take it off: grep -v '^#' {quote(path)} > plain.csv"
     if not any(_NUMBER.fullmatch(name) for name in names):
         return None

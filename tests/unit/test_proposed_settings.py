@@ -87,6 +87,26 @@ def test_json_as_a_whole_gets_proposals_for_what_the_command_makes_of_it(tmp_pat
     assert list(map(json.loads, (tmp_path / "fires-lines.jsonl").read_text().splitlines())) == features
 
 
+@pytest.mark.parametrize(("east", "north"), [("easting", "northing"), ("x", "y")])
+def test_a_space_is_proposed_for_places_in_a_plane(tmp_path, east, north):
+    """Metres of a projection are nowhere in the space of all longitudes and latitudes."""
+    path = tmp_path / "o.csv"
+    rows = [f"{n},2026-03-01,{390_000 + 100 * n},{3_768_000 + 500 * n},fire" for n in range(10)]
+    path.write_text("\n".join([f"id,ts,{east},{north},text", *rows, ""]))
+    columns = "--columns x=easting,y=northing " if east == "easting" else ""
+    said = "(so 10 of the first 10 records can be used; the space must have all places that will come)"
+    assert proposal(path) == f"{columns}--set 'topology.space=[387000, 3765000, 394000, 3775000]' {said}"
+    python = "columns={'x': 'easting', 'y': 'northing'}, " if columns else ""
+    setting = "'topology.space=[387000, 3765000, 394000, 3775000]'"
+    assert proposal(path, in_python=True) == f"{python}settings=[{setting}] {said}"
+    path.write_text("id,ts,lon,lat,text\n" + "\n".join(rows))
+    assert proposal(path) is None
+    path.write_text(path.read_text().replace("2026-03-01", "1772348400").replace("lon,lat", f"{east},{north}") + "\n")
+    if columns:
+        seconds = "settings=['spout.objects.time_unit=s', " + setting + "]"
+        assert proposal(path, in_python=True) == f"{python}{seconds} {said}"
+
+
 def test_commands_never_write_what_they_read(tmp_path):
     """A file that is called as the command calls what it writes would be empty before it is read."""
     path = tmp_path / "commas.csv"
