@@ -16,8 +16,9 @@ from topology.amendments import with_source
 from topology.builder import TopologyBuilder
 from topology.declaration import Topology
 from topology.toml import load_topology, with_settings
+from topology.validation import validate as validate_topology
 
-__all__ = ["Given", "Record", "Source", "declared", "with_sources"]
+__all__ = ["Given", "Record", "Source", "declared", "validate", "with_sources"]
 
 Record = Mapping[str, Any]
 Given = str | Path | Topology | TopologyBuilder
@@ -33,6 +34,11 @@ def declared(given: Given, settings: Sequence[str] = (), *, check: bool = True) 
         raise DeclarationError(f"topology: found {brief(given)}, expected a TOML file, a topology or a builder")
     topology = given.build(check=check and not settings) if isinstance(given, TopologyBuilder) else given
     return with_settings(topology, settings) if settings else topology
+
+
+def validate(given: Given) -> None:
+    """Raise `InvalidTopologyError` with everything that is wrong with a TOML file, a topology or a builder."""
+    validate_topology(declared(given, check=False))
 
 
 def with_sources(topology: Topology, folder: Path, objects: Source | None, queries: Source | None) -> Topology:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from streams.errors import DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
     from topology.builder import TopologyBuilder
     from topology.declaration import Topology
+    from topology.given import validate
     from topology.testing import Trial, run_for_test
     from topology.toml import dump_topology, extended_topology, load_topology
-    from topology.validation import validate
     from waterspout.client import AsyncClient, Client
     from waterspout.runs import Run, run
 
@@ -58,9 +58,9 @@ _MODULES = {
     "streams.errors": ("DeclarationError", "InputError", "RunError", "TaskFailedError", "WaterspoutError"),
     "topology.builder": ("TopologyBuilder",),
     "topology.declaration": ("Topology",),
+    "topology.given": ("validate",),
     "topology.testing": ("Trial", "run_for_test"),
     "topology.toml": ("dump_topology", "extended_topology", "load_topology"),
-    "topology.validation": ("validate",),
     "waterspout.client": ("AsyncClient", "Client"),
     "waterspout.runs": ("Run", "run"),
 }

@@ -180,6 +180,14 @@ def test_what_programs_with_maps_and_databases_have_is_read():
         assert [(line["object"], line["columns"]) for line in run.lines] == [(1, {named: 0.5})]
 
 
+def test_topologies_of_any_form_are_validated():
+    """A builder, what it builds, and a file; what is wrong with one is named."""
+    waterspout.validate(ROOT / "conf" / "quickstart.toml")
+    waterspout.validate(waterspout.load_topology(ROOT / "conf" / "quickstart.toml"))
+    with pytest.raises(DeclarationError, match=r"^spout.objects: the key 'path' is missing"):
+        waterspout.validate(alerts())
+
+
 def test_tables_and_topologies_that_are_none_are_refused():
     """A column of many types and a topology of no type are named in our words, not in those of Arrow."""
     stream = Mock(side_effect=pa.ArrowInvalid("no such type", "in column geometry"))  # as that of pandas does
