@@ -210,7 +210,7 @@ def _empty_folder(folder: Path, overwrite: bool) -> Path:
         if not overwrite or not (folder / MANIFEST).exists():
             raise DeclarationError(
                 f"{folder} is not empty; name a new folder"
-                + (", or allow overwriting the data set in it" if (folder / MANIFEST).exists() else "")
+                + (", or allow overwriting the data set in it (--overwrite)" if (folder / MANIFEST).exists() else "")
             )
         # The manifest goes first: from here on the folder is unfinished, whatever happens.
         (folder / MANIFEST).unlink()

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reports.canvas import INK, QUIET, colour_of, new_figure, picture_path, save_picture
+from reports.canvas import INK, QUIET, colour_of, fit_ticks, new_figure, picture_path, save_picture
 from reports.map_outlines import draw_map
 from streams.errors import InputError
 from streams.geometry import EARTH_RADIUS_M, Rect
@@ -29,6 +29,8 @@ __all__ = ["Alerts", "alert_figure", "alerts_of", "draw_alerts", "read_lines"]
 MOST_QUESTIONS, MOST_LISTS = 40, 12
 
 #: The part of the space that holds all but the farthest of what is drawn is shown, and so much around it.
+#: A view is at most so many times as high as it is wide, as it is drawn.
+_MOST_UPRIGHT = 1.1
 _MARGIN = 0.06
 
 #: Regions that are drawn are shown whole where that makes the picture at most so many times as wide and as high.
@@ -142,6 +144,7 @@ def alert_figure(
     ]
     view = _with_regions(_view(at, everything, space), [questions[name] for name in busiest], space, metric)
     tall = _tall((view.min_y + view.max_y) / 2) if on_map else 1.0
+    view = _widened(view, tall, space)
     ratio = tall * (view.max_y - view.min_y) / (view.max_x - view.min_x)
     figure = new_figure(11, min(max(10.0 * ratio + 1.5, 4.0), 10.0))
     axes = figure.subplots()
@@ -167,6 +170,7 @@ def alert_figure(
     axes.set_xlim(view.min_x, view.max_x)
     axes.set_ylim(view.min_y, view.max_y)
     axes.set_aspect(tall)
+    fit_ticks(axes, figure, ratio)
     axes.set_title(_title(alerts, len(busiest)), loc="left", fontsize=11, color=INK)
     figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return figure
@@ -288,6 +292,14 @@ def _with_regions(view: Rect, questions: Iterable[Line], space: Rect, metric: st
         max(float(low[0]), space.min_x), max(float(low[1]), space.min_y),
         min(float(high[0]), space.max_x), min(float(high[1]), space.max_y),
     )  # fmt: skip
+
+
+def _widened(view: Rect, tall: float, space: Rect) -> Rect:
+    """Return a view that is no column: with what is left and right of it, as far as the space goes."""
+    missing = (tall * (view.max_y - view.min_y) / _MOST_UPRIGHT - (view.max_x - view.min_x)) / 2
+    if missing <= 0:
+        return view
+    return Rect(max(view.min_x - missing, space.min_x), view.min_y, min(view.max_x + missing, space.max_x), view.max_y)
 
 
 def _region_box(question: Line, metric: str) -> Any:

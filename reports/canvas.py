@@ -6,12 +6,25 @@ from typing import Any
 
 from streams.errors import DeclarationError, InputError
 
-__all__ = ["HOTSPOT", "INK", "QUIET", "colour_of", "new_figure", "picture_path", "png_bytes", "save_picture"]
+__all__ = [
+    "HOTSPOT",
+    "INK",
+    "QUIET",
+    "colour_of",
+    "fit_ticks",
+    "new_figure",
+    "picture_path",
+    "png_bytes",
+    "save_picture",
+]
 
 #: Okabe and Ito's colours, told apart by people with any colour vision; further workers repeat them.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31", "#6B4C9A")
 
 INK, QUIET, HOTSPOT = "#222222", "#6b7280", "#D55E00"
+
+#: How much room a number below an axis takes.
+_TICK_INCHES = 0.9
 
 #: Pixels an inch.
 _DPI = 130
@@ -49,6 +62,18 @@ def plain(axes: Any) -> None:
     axes.grid(visible=True, axis="y", color="#e5e7eb", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8)
+
+
+def fit_ticks(axes: Any, figure: Any, ratio: float) -> None:
+    """Have so few numbers below axes of equal scales that they do not overlap: axes may be narrower than their figure.
+
+    Args:
+        axes: whose width follows from their height.
+        figure: what they are in.
+        ratio: of their height to their width.
+    """
+    wide, high = figure.get_size_inches()
+    axes.locator_params(axis="x", nbins=max(2, min(9, int(min(wide, high / ratio) / _TICK_INCHES))))
 
 
 def save_picture(figure: Any, path: Path) -> None:

@@ -20,7 +20,7 @@ from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.keyword_first import KeywordFirstPlan
 from partitioners.plans.plan import Plan, load
 from partitioners.plans.qt_tree import QtTreePlan
-from reports.canvas import INK, QUIET, colour_of, new_figure, picture_path, save_picture
+from reports.canvas import INK, QUIET, colour_of, fit_ticks, new_figure, picture_path, save_picture
 from reports.map_outlines import draw_map, looks_geographic
 from streams.files.prepared import object_paths
 from streams.geometry import Rect
@@ -151,6 +151,7 @@ def draw_plan(
     axes.set_xlim(space.min_x, space.max_x)
     axes.set_ylim(space.min_y, space.max_y)
     axes.set_aspect("equal")
+    fit_ticks(axes, figure, ratio)
     by_text = np.count_nonzero(areas.textual)
     hatched = f", {by_text:,} of them divided by text (hatched)" if by_text else ""
     axes.set_title(

@@ -45,7 +45,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,19}\.[0-9]{1,19}", re.ASCII)
-_MS_OF = {"s": Decimal(1000), "ms": Decimal(1), "us": Decimal("0.001")}
+_MS_OF = {"s": Decimal(1000), "ms": Decimal(1), "us": Decimal("0.001"), "ns": Decimal("0.000001")}
 _NAIVE_EPOCH = _EPOCH.replace(tzinfo=None)
 _MINUTE_MS = 60_000
 _ISO_LETTERS = re.compile(r"[0-9WTtZ :.,+-]+", re.ASCII)
@@ -58,7 +58,7 @@ class TimeForm:
     """How a source writes times.
 
     Attributes:
-        unit: what numbers count, ``s``, ``ms`` or ``us``.
+        unit: what numbers count, ``s``, ``ms``, ``us`` or ``ns``.
         pattern: how texts are written, in the letters of `datetime.strptime`; None: as numbers, or ISO 8601.
         zone: of texts that name none, as in ``America/Edmonton``.
     """

@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any
@@ -12,13 +13,17 @@ import pyarrow.parquet as pq
 
 from streams.files.file_blocks import file_kind
 from streams.files.file_bytes import ByteForm, read_bytes
+from streams.files.remedies import DECIMAL_COMMA, DECIMAL_POINT, commas_name, compression_of, lines_name
 
-__all__ = ["FIRST_RECORDS", "Records", "first_json", "first_records", "head_in_commas", "leaves"]
+__all__ = ["FIRST_RECORDS", "Records", "first_json", "first_records", "head_made_over", "leaves"]
 
 #: By so many records it is told what a file is like.
 FIRST_RECORDS = 1_000
 
 _HEAD_BYTES = 1 << 20
+
+#: How JSON begins that is one value as a whole, in a file that should have an object a line.
+_WHOLE = re.compile(r'\s*(\[|\{\s*"type"\s*:\s*"FeatureCollection")')
 
 Records = list[dict[str, Any]]
 
@@ -35,24 +40,50 @@ def first_records(path: str, text: ByteForm) -> tuple[Records, str]:
     return [dict(leaves(record)) for record in _json_records(head, encoding)], encoding
 
 
-def head_in_commas(path: str, text: ByteForm) -> bytes | None:
-    """Return the beginning of a file whose fields are separated by something else as it is with commas; None of all others."""
-    if not path.endswith((".csv", ".tsv")):
+def head_made_over(path: str, text: ByteForm) -> tuple[str, bytes] | None:
+    """Return the name and the beginning of what the command makes of a file that is no input as it is; None of all others."""
+    compression = compression_of(path)
+    bare = (path.rpartition(".")[0] if compression else path).lower()
+    if not bare.endswith((".csv", ".tsv", ".json", ".geojson", ".jsonl", ".ndjson")):
         return None
-    head = next(read_bytes(path, None), b"")[:_HEAD_BYTES]
+    head = next(read_bytes(path, compression), b"")[:_HEAD_BYTES]
     encoding = _encoding(head, text)
     whole = head.decode(encoding, "replace").removeprefix("\ufeff")
+    if bare.endswith((".jsonl", ".ndjson")) and not _WHOLE.match(whole):
+        return None
+    if not bare.endswith((".csv", ".tsv")):
+        records = [one for one in itertools.islice(_elements(whole), FIRST_RECORDS) if isinstance(one, dict)]
+        return (lines_name(path), "".join(json.dumps(one) + "\n" for one in records).encode()) if records else None
+    made = _in_commas(whole)
+    return None if made is None else (commas_name(path), made.encode(encoding, "replace"))
+
+
+def _elements(text: str) -> Iterator[Any]:
+    """Yield the elements of a JSON array, or the features of a GeoJSON collection, as far as the text has them whole."""
+    begin = re.match(r"\s*\[", text) or re.search(r'"features"\s*:\s*\[', text)
+    at, decoder = begin.end() if begin else len(text), json.JSONDecoder()
+    while (first := re.compile(r"[\s,]*(?=[^\s,\]])").match(text, at)) is not None:
+        try:
+            element, at = decoder.raw_decode(text, first.end())
+        except (ValueError, RecursionError):
+            return
+        yield element
+
+
+def _in_commas(whole: str) -> str | None:
     names = whole.split("\n", 1)[0]
     separators = [one for one in ";\t|" if one in names]
     if "," in names or not separators:
         return None
     made = io.StringIO(newline="")
-    rows = csv.reader(io.StringIO(whole[: whole.rfind("\n") + 1]), delimiter=separators[0])
+    rows: Iterator[list[str]] = csv.reader(io.StringIO(whole[: whole.rfind("\n") + 1]), delimiter=separators[0])
+    if separators[0] == ";":
+        rows = ([re.sub(DECIMAL_COMMA, DECIMAL_POINT, one) for one in row] for row in rows)
     try:
         csv.writer(made).writerows(itertools.islice(rows, FIRST_RECORDS + 1))
     except csv.Error:
         return None
-    return made.getvalue().encode(encoding, "replace")
+    return made.getvalue()
 
 
 def first_json(path: str, encoding: str) -> Records:

@@ -3,19 +3,22 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streams.errors import InputError, brief
+from streams.errors import DeclarationError, InputError, brief
 from topology.amendments import with_source
 from topology.builder import TopologyBuilder
 from topology.declaration import Topology
 from topology.toml import load_topology, with_settings
+from topology.validation import validate as validate_topology
 
-__all__ = ["Given", "Record", "Source", "declared", "with_sources"]
+__all__ = ["Given", "Record", "Source", "declared", "validate", "with_sources"]
 
 Record = Mapping[str, Any]
 Given = str | Path | Topology | TopologyBuilder
@@ -24,10 +27,18 @@ Source = str | Path | Iterable[Record]
 
 def declared(given: Given, settings: Sequence[str] = (), *, check: bool = True) -> Topology:
     """Return the topology of a TOML file, of a builder, or as it is; overrides are ``bolt.evaluator.parallelism=8``."""
+    settings = [settings] if isinstance(settings, str) else settings
     if isinstance(given, str | Path):
         return load_topology(Path(given), settings, check=check)
+    if not isinstance(given, Topology | TopologyBuilder):
+        raise DeclarationError(f"topology: found {brief(given)}, expected a TOML file, a topology or a builder")
     topology = given.build(check=check and not settings) if isinstance(given, TopologyBuilder) else given
     return with_settings(topology, settings) if settings else topology
+
+
+def validate(given: Given) -> None:
+    """Raise `InvalidTopologyError` with everything that is wrong with a TOML file, a topology or a builder."""
+    validate_topology(declared(given, check=False))
 
 
 def with_sources(topology: Topology, folder: Path, objects: Source | None, queries: Source | None) -> Topology:
@@ -53,7 +64,7 @@ def _file(source: Source, path: Path, of: str) -> Path:
         source, "__arrow_c_stream__"
     ):  # pandas, Polars, Arrow: a table, whose times and numbers keep their types
         table = path.with_suffix(".parquet")
-        pq.write_table(pa.table(source), table)
+        pq.write_table(_table(path.stem, source), table)
         return table
     with path.open("w", encoding="utf-8") as file:
         for place, record in enumerate(source):
@@ -64,6 +75,31 @@ def _file(source: Source, path: Path, of: str) -> Path:
                 )
             file.write(_line(place, record))
     return path
+
+
+def _table(name: str, source: Any) -> pa.Table:
+    try:
+        return pa.table(_with_places(name, source))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        said = "; ".join(map(str, error.args))
+        raise InputError(
+            f"{name}: the table cannot be read: {said}; expected one type in a column: numbers, strings, datetimes or "
+            "lists of them; of points make columns lon and lat"
+        ) from None
+
+
+def _with_places(name: str, source: Any) -> Any:
+    """Return a frame of GeoPandas with the coordinates of its points as columns; any other table as it is."""
+    if not (hasattr(source, "geometry") and hasattr(source, "crs")):
+        return source
+    named = ("x", "y") if source.crs is not None and source.crs.is_projected else ("lon", "lat")
+    try:
+        places = dict(zip(named, (source.geometry.x, source.geometry.y), strict=True))
+    except ValueError as error:
+        raise InputError(
+            f"{name}: {error}; give points, as frame.set_geometry(frame.representative_point()) does"
+        ) from None
+    return source.drop(columns=[source.geometry.name]).assign(**places)
 
 
 def _rows(table: Any) -> Iterable[Record]:
@@ -97,6 +133,12 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Set):
         return sorted(value)
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(shape := getattr(value, "__geo_interface__", None), Mapping):
+        return dict(shape)  # a geometry of Shapely
     if hasattr(value, "tolist"):
         return value.tolist()  # of numpy: a number, or a list of them
     raise TypeError(f"a {type(value).__name__} is not plain data")

@@ -1,18 +1,19 @@
 """How times are likely written, by some of them: their unit or pattern, and how far out of order they are."""
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from streams.timestamps import PLAIN_TIMES, TimeForm, read_time
 
-__all__ = ["USUAL_TIMES", "can_be_times", "likely_times", "must_be_times"]
+__all__ = ["USUAL_TIMES", "can_be_times", "is_clock", "is_days", "likely_times", "must_be_times", "other_reading"]
 
 #: Times that need no second look: 1990 up to 2100, in milliseconds.
 USUAL_TIMES = range(631_152_000_000, 4_102_444_800_000)
 
-_UNITS = ("ms", "s", "us")
+_UNITS = ("ms", "s", "us", "ns")
 
 #: Ways to write a time that are neither numbers nor ISO 8601. Where several fit, the one that puts times in order is meant.
 _DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
@@ -23,6 +24,8 @@ _PATTERNS = (
     "%d/%b/%Y:%H:%M:%S %z",
     "%a, %d %b %Y %H:%M:%S %z",
 )
+
+_CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?[AaPp][Mm])?")
 
 #: How late objects may be is proposed in these steps, for the rest of a file may be somewhat worse than its head.
 _STEPS_MS = (60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000)
@@ -48,6 +51,17 @@ def must_be_times(values: Sequence[Any]) -> bool:
         any(all(_is_usual(_moment(value, unit)) for value in given) for unit in units)
         or next(_patterns_of(given), None) is not None
     )
+
+
+def is_clock(values: Sequence[Any]) -> bool:
+    """Return whether all values are times of a day, and of no day in particular."""
+    given = [value for value in values if value not in (None, "")]
+    return bool(given) and all(isinstance(value, str) and _CLOCK.fullmatch(value.strip()) for value in given)
+
+
+def is_days(values: Sequence[Any]) -> bool:
+    """Return whether values, which are times, are of days as a whole."""
+    return all(isinstance(value, str) and ":" not in value and not value.strip().isdigit() for value in values if value)
 
 
 def _patterns_of(values: Iterable[Any]) -> Iterator[TimeForm]:
@@ -88,6 +102,25 @@ def likely_times(given: Sequence[Any], found: TimeForm) -> tuple[TimeForm, int]:
     late = max((most - ts for most, ts in zip(newest, times, strict=True)), default=0)
     step = next((step for step in _STEPS_MS if step >= late), _DECADES_MS)
     return found, step if late else 0
+
+
+def other_reading(given: Sequence[Any], found: TimeForm) -> tuple[str, TimeForm] | None:
+    """Return a date that may be day first as well as month first, and how it is read then; None where the times show which.
+
+    They show it by a day beyond the twelfth, or by their order.
+    """
+    exchanged = {"%m": "%d", "%d": "%m"}
+    pattern = re.sub("%[md]", lambda part: exchanged[part[0]], found.pattern or "")
+    texts = [text for text in given if isinstance(text, str) and text]
+    if not texts or not re.match("%[md]/%[md]", pattern):
+        return None
+    other = replace(found, pattern=pattern)
+    if any(read_time(text, other) is None for text in texts) or _disorder(_read(given, other)) > _disorder(
+        _read(given, found)
+    ):
+        return None
+    told = next((text for text in texts if read_time(text, other) != read_time(text, found)), None)
+    return None if told is None else (told, other)
 
 
 def _begins_in_our_days(given: Iterable[Any], form: TimeForm) -> bool:

@@ -2,11 +2,14 @@
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from streams.errors import DeclarationError, InputError
+from streams.files.file_bytes import ByteForm
 from streams.files.object_files import read_objects
+from streams.files.object_form import ObjectForm
 from streams.vocabulary import Encoder
 from topology.amendments import source_of
 from topology.declaration import Topology
@@ -48,7 +51,9 @@ def odd_records(topology: Topology, *, in_python: bool = False) -> str | None:
     except DeclarationError:
         return None
     limits = topology.settings.limits.reading()
-    used, records = usable([str(path) for path in objects.files()], topology.settings.space, limits, objects.form)
+    used, records = usable(
+        [str(path) for path in objects.files()], topology.settings.space, limits, _form_so_far(objects)
+    )
     if used >= ENOUGH * records or (remedy := _proposed(topology, in_python=in_python)) is None:
         return None
     return f"{used:,} of the first {records:,} records of objects can be used; try {remedy}"
@@ -70,7 +75,16 @@ def _proposed(topology: Topology, *, in_python: bool = False) -> str | None:
     except (DeclarationError, InputError):
         return None
     limits = topology.settings.limits.reading()
-    return proposed(source.name, files, topology.settings.space, limits, objects.form, in_python=in_python)
+    told = proposed(source.name, files, topology.settings.space, limits, _form_so_far(objects), in_python=in_python)
+    if told is not None and objects.form.text.end_mark is not None:
+        return told.replace(f"< {files[-1]}", "< FILE")  # the copy of a pipe will be gone
+    return told
+
+
+def _form_so_far(objects: Any) -> ObjectForm:
+    """Return how objects are spelt, the copy of a pipe as the file that it is by now: nobody waits for what comes."""
+    form: ObjectForm = objects.form
+    return replace(form, text=ByteForm(form.text.encoding)) if form.text.end_mark is not None else form
 
 
 def nothing_matched(topology: Topology, summary: Mapping[str, Any], *, in_python: bool = False) -> str | None:
@@ -143,8 +157,12 @@ def odd_times(topology: Topology, *, in_python: bool = False) -> str | None:
     ts = next((int(chunk.batch.ts[0]) for chunk in here if len(chunk.batch)), None)
     if ts is None or objects.form.row_times or USUAL_TIMES.start <= ts < USUAL_TIMES.stop:
         return None
-    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000}[objects.form.times.unit]
-    units = [unit for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000)) if ms in USUAL_TIMES]
+    ticks = {"s": ts // 1000, "ms": ts, "us": ts * 1000, "ns": ts * 1_000_000}[objects.form.times.unit]
+    units = [
+        unit
+        for unit, ms in (("s", ticks * 1000), ("ms", ticks), ("us", ticks // 1000), ("ns", ticks // 1_000_000))
+        if ms in USUAL_TIMES
+    ]
     if not units and "time_unit" in source.options:
         return None  # whoever says what numbers count, and has none that count from 1970, counts from elsewhere
     remedy = "another column of times, or its unit (time_unit)"
@@ -184,5 +202,5 @@ def _odd_records_again(topology: Topology, in_python: bool) -> list[str]:
     try:
         told = odd_records(topology, in_python=in_python)
     except (DeclarationError, InputError):
-        return []  # a pipe, which is not there any more
+        return []  # it is not there any more
     return [] if told is None else [told]

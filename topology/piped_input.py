@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from streams.errors import InputError
 from streams.files.file_blocks import file_kind
 from streams.files.input_paths import end_mark, is_pipe
+from streams.files.remedies import REMEDIES
 from topology.declaration import Component, Topology
 
 __all__ = ["piped_input"]
@@ -55,6 +56,13 @@ def piped_input(topology: Topology, *, whole: bool = False) -> Iterator[Topology
         components = tuple(copies[c.name].replaced(c) if c.name in copies else c for c in topology.components)
         try:
             yield dataclasses.replace(topology, components=components)
+        except InputError as error:
+            said = str(error)
+            for copy in copies.values():
+                said = copy.named(said)
+            if said == str(error):
+                raise
+            raise InputError(said) from None
         finally:
             for copy in copies.values():
                 copy.leave()
@@ -112,6 +120,10 @@ class _Copy:
         return dataclasses.replace(
             component, options={**component.options, "path": str(self._path), "piped": self.name}
         )
+
+    def named(self, said: str) -> str:
+        """Say of a message about the copy, which is gone then, what it is a copy of; commands read the file that was piped."""
+        return said.replace(f"< {self._path}", "< FILE").replace(str(self._path), self._shown)
 
     def leave(self) -> None:
         """Copy no more."""
@@ -172,6 +184,8 @@ class _Copy:
                 raise InputError(f"{self._shown} is {what}")
         if self._pipe.suffix:
             return file_kind(str(self._pipe), self._formats).format
+        if head.lstrip().startswith(b"["):
+            raise InputError(f"{self._shown} is a JSON array: {REMEDIES['.json']('FILE')}")
         found = "jsonl" if head.lstrip().startswith(b"{") else "csv"
         if found not in self._formats:
             raise InputError(f"{self._shown} does not begin with '{{'; expected {_names(self._formats)}")

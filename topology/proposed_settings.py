@@ -4,24 +4,28 @@ A file that nobody has described fails one setting at a time: names of columns, 
 order. This looks at all of them at once. A proposal is made only where more of the first records can be used with it.
 """
 
+import math
 import re
 import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from streams.errors import DeclarationError, InputError, did_you_mean
 from streams.files.file_blocks import ReadLimits, file_kind
-from streams.files.file_bytes import ByteForm
-from streams.files.object_files import read_objects
+from streams.files.file_bytes import PLAIN_BYTES, ByteForm
+from streams.files.object_files import has_longitudes, read_objects
 from streams.files.object_form import ObjectForm, reached
+from streams.files.remedies import lines_command
 from streams.geometry import Rect
+from streams.timestamps import TimeForm, read_time
 from streams.vocabulary import Encoder
 from topology.amendments import columns_in
-from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_in_commas, leaves
-from topology.likely_times import can_be_times, likely_times, must_be_times
+from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_made_over, leaves
+from topology.likely_times import can_be_times, is_clock, is_days, likely_times, must_be_times, other_reading
 
 __all__ = ["missing_columns", "proposed", "usable", "wordless"]
 
@@ -40,8 +44,13 @@ _LIKELY = {
         "texte", "détails", "título", "texto", "descripción",
     ),
     "name": ("name", "label"),
+    "x": ("x", "easting", "east", "rechtswert"),
+    "y": ("y", "northing", "north", "hochwert"),
 }  # fmt: skip
 _DEGREES = {"lon": 180.0, "lat": 90.0}
+
+#: A space for places in any plane.
+_EVERYWHERE = Rect(-1e12, -1e12, 1e12, 1e12)
 
 #: A column is of degrees where this share of what stands in it is.
 _NEARLY_ALL = 0.9
@@ -54,10 +63,11 @@ _PROSE_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """What would be declared: a form, and the words that declare it."""
+    """What would be declared: a form, the words that declare it, and what a person has to decide."""
 
     form: ObjectForm
     words: str
+    doubt: str = ""
 
 
 def usable(paths: Sequence[str], space: Rect, limits: ReadLimits, form: ObjectForm) -> tuple[int, int]:
@@ -79,7 +89,7 @@ def proposed(
     first = [str(path) for path in paths[:1]]
     if not first or form.text.follow:
         return None
-    if len(paths) == 1 and not in_python and (told := _proposed_in_commas(spout, first[0], space, limits, form)):
+    if len(paths) == 1 and not in_python and (told := _proposed_made_over(spout, first[0], space, limits, form)):
         return told
     words = _python_words if in_python else _shell_words
     best, before = None, _used(first, space, limits, form)
@@ -88,27 +98,66 @@ def proposed(
             after = _used(first, space, limits, found.form)
             if after > before:
                 best, before = found, after
-        if best is None:
+        wider = _wider_space(first, space, limits, form if best is None else best.form, before)
+        if best is None and wider is None:
             return None
-        after, records = usable(first, space, limits, best.form)
+        best = _Proposal(form, "") if best is None else best
+        after, records = usable(first, space if wider is None else wider, limits, best.form)
     except InputError:
         return None
-    return f"{best.words} (so {after:,} of the first {records:,} records can be used)"
+    said, doubt = best.words, best.doubt
+    if wider is not None:
+        setting = f"topology.space={list(map(int, wider.as_tuple()))}"
+        if in_python:
+            said = f"{said[:-1]}, '{setting}']" if "settings=[" in said else f"{said}, settings={[setting]}"
+        else:
+            said = f"{said} --set {shlex.quote(setting)}"
+        said, doubt = said.strip(", "), f"{doubt}; the space must have all places that will come"
+    return f"{said} (so {after:,} of the first {records:,} records can be used{doubt})"
 
 
-def _proposed_in_commas(spout: str, path: str, space: Rect, limits: ReadLimits, form: ObjectForm) -> str | None:
-    """Return what to declare of the file that the command against other separators writes, so that one error says it all."""
+def _wider_space(paths: Sequence[str], space: Rect, limits: ReadLimits, form: ObjectForm, used: int) -> Rect | None:
+    """Return a space in round numbers around the first places in a plane, where hardly any is in the declared one."""
+    chunk = next(
+        read_objects(paths, space=_EVERYWHERE, encoder=Encoder(), chunk_rows=FIRST_RECORDS, limits=limits, form=form),
+        None,
+    )
+    enough = chunk is not None and len(chunk.batch) > 2 * max(used, 0)
+    if chunk is None or not enough or has_longitudes(paths, _EVERYWHERE, form):
+        return None
+    x, y = chunk.batch.x, chunk.batch.y
+    across = max(float(x.max() - x.min()), float(y.max() - y.min()), 1.0)
+    step = 10.0 ** math.floor(math.log10(across))
+    low = (step * math.floor((float(v.min()) - across / 2) / step) for v in (x, y))
+    high = (step * math.ceil((float(v.max()) + across / 2) / step) for v in (x, y))
+    return Rect(*low, *high)
+
+
+def _proposed_made_over(spout: str, path: str, space: Rect, limits: ReadLimits, form: ObjectForm) -> str | None:
+    """Return what to declare of the file that the command makes of one that is no input, so that one error says it all."""
     try:
-        commas = head_in_commas(path, form.text)
+        made_over = head_made_over(path, form.text)
     except InputError:
         return None
-    if commas is None:
+    if made_over is None:
         return None
+    name, data = made_over
+    text = ByteForm(form.text.encoding) if name.endswith(".csv") else PLAIN_BYTES
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "commas.csv"
-        made.write_bytes(commas)
-        told = proposed(spout, [made], space, limits, form)
-    return told and f"--objects {made.name} {told}"
+        made = Path(folder) / name
+        made.write_bytes(data)
+        told = proposed(spout, [made], space, limits, replace(form, text=text))
+    if not _is_lines(path):
+        return told and f"--objects {shlex.quote(name)} {told}"
+    # All of its records are rejects, and no error has said what to do.
+    return f"{lines_command(path)}, and --objects {shlex.quote(name)}{f' {told}' if told else ''}"
+
+
+def _is_lines(path: str) -> bool:
+    try:
+        return file_kind(path).format == "jsonl"
+    except InputError:
+        return False
 
 
 def missing_columns(paths: Sequence[Any], form: ObjectForm) -> str | None:
@@ -168,7 +217,7 @@ def _proposals(
     text = ByteForm(encoding)
     shaped = replace(form, columns={**form.columns, **columns}, row_ids="id" in made, row_times="ts" in made, text=text)
     sources = shaped.sources(path, list(records[0])).get("ts")
-    given = [record.get(sources[0]) for record in records] if sources else []
+    given = [_put_together(record, sources) for record in records] if sources else []
     times, lateness_ms = likely_times(given, shaped.times)
     wanted = replace(shaped, times=times, lateness_ms=max(lateness_ms, form.lateness_ms))
     known = wanted.sources(path, list(records[0]))
@@ -177,7 +226,23 @@ def _proposals(
         whole = {**columns, **more}
         changed = replace(wanted, columns={**wanted.columns, **more})
         if said := words(spout, whole, changed, form):
-            yield _Proposal(changed, said)
+            yield _Proposal(changed, said, _doubt(given, times))
+
+
+def _put_together(record: Mapping[str, Any], sources: Sequence[str]) -> Any:
+    """Return what a record has in a column, or in several of texts."""
+    if len(sources) == 1:
+        return record.get(sources[0])
+    return " ".join(str(record[source]) for source in sources if record.get(source) is not None)
+
+
+def _doubt(given: Sequence[Any], times: TimeForm) -> str:
+    """Say what dates may mean instead, where nothing in them tells days from months."""
+    if (other := other_reading(given, times)) is None:
+        return ""
+    text, form = other
+    day = datetime(1970, 1, 1) + timedelta(milliseconds=read_time(text, replace(form, zone="UTC")) or 0)
+    return f"; if '{text}' is of {day:%Y-%m-%d}, time_format={form.pattern}"
 
 
 def _options(wanted: ObjectForm, form: ObjectForm) -> Iterator[tuple[str, Any]]:
@@ -223,6 +288,9 @@ def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, t
     """Return likely columns for the fields that were not found, and which of `id` and `ts` the records do not have at all."""
     names = list(dict.fromkeys(name for record in records for name in record))
     known = form.sources(path, names)
+    clocks = [name for name in names if _named(name, "ts") and is_clock([record.get(name) for record in records])]
+    if "ts" not in form.columns and known.get("ts", ("",))[0] in clocks:
+        del known["ts"]  # `time` beside `date`
     free = [name for name in names if not any(name in sources for sources in known.values())]
     values = {name: [record.get(name) for record in records] for name in free}
     chosen: dict[str, tuple[str, ...]] = {}
@@ -245,9 +313,20 @@ def _columns(path: str, records: Records, form: ObjectForm) -> tuple[dict[str, t
         ):
             fitting = free[:1]  # what stands first and is never the same
         if fitting:
-            chosen[field] = (fitting[0],)
+            clock = (
+                [name for name in clocks if name in free][:1] if field == "ts" and is_days(values[fitting[0]]) else []
+            )
+            chosen[field] = (fitting[0], *clock)
             there.add(field)
-            free.remove(fitting[0])
+            free = [name for name in free if name not in chosen[field]]
+    if not placed and not chosen.keys() & _DEGREES.keys() and not known.keys() & {"x", "y", *_DEGREES}:
+        plane = {
+            field: next((name for name in free if _named(name, field) and _is_number(values[name])), None)
+            for field in "xy"
+        }
+        if plane["x"] is not None and plane["y"] is not None:
+            chosen |= {"x": (plane["x"],), "y": (plane["y"],)}
+            free = [name for name in free if name not in plane.values()]
     if not known.keys() & {"text", "keywords", "keyword_ids"}:
         chosen |= _words_of(free, values)
     declared = {name for name, made in (("id", form.row_ids), ("ts", form.row_times)) if made}
@@ -289,6 +368,14 @@ def _is_degrees(field: str) -> Any:
         return bool(given) and sum(map(fitting, given)) >= _NEARLY_ALL * len(given)
 
     return fits
+
+
+def _is_number(values: Sequence[Any]) -> bool:
+    given = [value for value in values if value not in (None, "")]
+    try:
+        return bool(given) and all(math.isfinite(float(value)) for value in given)
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_id(values: Sequence[Any]) -> bool:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from streams.errors import DeclarationError, InputError, RunError, TaskFailedError, WaterspoutError
     from topology.builder import TopologyBuilder
     from topology.declaration import Topology
+    from topology.given import validate
     from topology.testing import Trial, run_for_test
     from topology.toml import dump_topology, extended_topology, load_topology
-    from topology.validation import validate
     from waterspout.client import AsyncClient, Client
     from waterspout.runs import Run, run
 
@@ -58,13 +58,13 @@ _MODULES = {
     "streams.errors": ("DeclarationError", "InputError", "RunError", "TaskFailedError", "WaterspoutError"),
     "topology.builder": ("TopologyBuilder",),
     "topology.declaration": ("Topology",),
+    "topology.given": ("validate",),
     "topology.testing": ("Trial", "run_for_test"),
     "topology.toml": ("dump_topology", "extended_topology", "load_topology"),
-    "topology.validation": ("validate",),
     "waterspout.client": ("AsyncClient", "Client"),
     "waterspout.runs": ("Run", "run"),
 }
-_PACKAGES = ("streams", "partitioners", "operators", "topology", "pipeline", "reports", "benchmarks")
+_PACKAGES = ("streams", "partitioners", "operators", "topology", "pipeline", "reports", "service", "benchmarks")
 _PLACE = {name: module for module, names in _MODULES.items() for name in names}
 
 
@@ -77,22 +77,22 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'waterspout' has no attribute '{name}'")
     try:
         return getattr(import_module(_PLACE[name]), name)
-    except ImportError as error:
-        if (hidden := _hidden(error)) is not None:
+    except (ImportError, AttributeError):  # of a file that hides one of ours, and uses us itself, half of us is there
+        if (hidden := _hidden()) is not None:
             raise ImportError(hidden) from None
         raise
 
 
-def _hidden(error: ImportError) -> str | None:
-    """Say which file has the name of one of our packages, where that is why an import has failed."""
+def _hidden() -> str | None:
+    """Say which file has the name of one of our packages, which may be why an import has failed."""
     import sys
     from pathlib import Path
 
-    package = (error.name or "").partition(".")[0]
-    found = getattr(sys.modules.get(package), "__file__", None)
-    if package not in _PACKAGES or found is None or Path(found).parent.parent == Path(__file__).parents[1]:
-        return None
-    return f"{found} hides Waterspout's package '{package}'; rename it, or run the script from another folder"
+    for package in _PACKAGES:
+        found = getattr(sys.modules.get(package), "__file__", None)
+        if found is not None and Path(found).parent.parent != Path(__file__).parents[1]:
+            return f"{found} hides Waterspout's package '{package}'; rename it, or run the script from another folder"
+    return None
 
 
 def __dir__() -> list[str]:

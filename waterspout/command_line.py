@@ -3,6 +3,7 @@
 A subcommand's module is imported when it is called, so that ``--help`` and a typo are answered at once.
 """
 
+import errno
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -10,12 +11,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from streams.errors import DeclarationError, InputError, WaterspoutError
+from streams.errors import DeclarationError, InputError, WaterspoutError, did_you_mean
 
 __all__ = ["COMMANDS", "app", "main"]
 
 #: The exit codes of the contract.
 DONE, FAILED, UNUSABLE = 0, 1, 2
+
+#: What is wrong with a disk, and not with the program that writes to it.
+_OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 #: Name -> module with a function of that name, and the first line of its help.
 COMMANDS = {
@@ -67,7 +71,9 @@ class Commands(TyperGroup):
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         """Import a subcommand."""
         if cmd_name not in COMMANDS:
-            return None
+            raise DeclarationError(
+                f"no command '{cmd_name}'{did_you_mean(cmd_name, COMMANDS)}; expected one of: {', '.join(COMMANDS)}"
+            )
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         alone.command(cmd_name)(getattr(import_module(COMMANDS[cmd_name][0]), cmd_name))
         return typer.main.get_command(alone)
@@ -117,4 +123,10 @@ def main() -> None:
         sys.exit(FAILED)
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+        sys.exit(FAILED)
+    except OSError as error:
+        if error.errno not in _OF_DISKS:
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        sys.stderr.write(f"waterspout: {where}{error.strerror}; make room, or write to another place\n")
         sys.exit(FAILED)

@@ -183,6 +183,7 @@ def run(
         resume: go on from the newest whole checkpoint in this folder or at this URL.
     """
     lines: list[Line] = []
+    include = [include] if isinstance(include, str) else include
     wanted = declared(topology, settings, check=objects is None and queries is None and columns is None)
     limit = wanted.settings.limits.collected
 

@@ -29,9 +29,12 @@ def init(
     targets = {path: folder / path.relative_to(source) for path in files}
     if there := [target for target in targets.values() if target.exists()]:
         raise InputError(f"{there[0]} exists already; give a folder that has none of the shipped files")
-    for path, target in targets.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+    try:
+        for path, target in targets.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+    except OSError as error:
+        raise InputError(f"{folder}: files cannot be copied there: {error.strerror}; name another folder") from None
     typer.echo(
         f"{folder}: {len(targets)} files; next, try: waterspout run {folder / 'conf' / 'quickstart.toml'} --show 8"
     )

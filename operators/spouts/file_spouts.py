@@ -57,10 +57,10 @@ class ObjectFileSpout(FileSpout):
         limit: stop after so many objects.
         dynamic: the records are states of objects, which a later record may replace or delete.
         columns: what columns are called, where it is neither as in the contract nor a common name:
-            ``{ lon = "east", text = ["title", "body"] }``.
+            ``{ lon = "east", text = ["title", "body"] }``; ``ts`` may be ``["date", "time"]``.
         id: ``row`` numbers the records, where they have no identifiers.
         ts: ``row`` does the same for times, where they have none: record n is of millisecond n.
-        time_unit: what numbers in the column of times count: ``ms``, ``s`` or ``us``.
+        time_unit: what numbers in the column of times count: ``ms``, ``s``, ``us`` or ``ns``.
         time_format: how times are written, where it is neither in numbers nor as ISO 8601, in the letters of Python's strptime:
             ``%m/%d/%Y %I:%M:%S %p``.
         time_zone: of times that name none, such as ``America/Edmonton``.
@@ -87,7 +87,7 @@ class ObjectFileSpout(FileSpout):
     columns: Mapping[str, Any] = field(default_factory=dict)
     id: Literal["row"] | None = None
     ts: Literal["row"] | None = None
-    time_unit: Literal["ms", "s", "us"] = "ms"
+    time_unit: Literal["ms", "s", "us", "ns"] = "ms"
     time_format: str | None = None
     time_zone: str = "UTC"
     lateness_ms: int = 0
@@ -100,6 +100,10 @@ class ObjectFileSpout(FileSpout):
         text = ByteForm(self.encoding, self.follow or mark is not None, mark)
         made = (self.id == "row", self.ts == "row")
         times = TimeForm(self.time_unit, self.time_format, self.time_zone)
+        if self.limit is not None and self.limit < 1:
+            raise DeclarationError(
+                f"limit = {brief(self.limit)}, expected at least 1; leave it out to read all objects"
+            )
         self.form = ObjectForm(_names(self.columns), *made, times, self.lateness_ms, text)
 
     def check(self, settings: Any, component: Any) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from streams.errors import InputError, did_you_mean
 from streams.files.file_bytes import BYTE_ORDER_MARK, PLAIN_BYTES, ByteForm, check_readable, read_bytes
 from streams.files.read_limits import DEFAULT_LIMITS, ReadLimits
 from streams.files.record_kernels import AT, AT_FIELD, BEGIN, BLANK, FIRST_LINE, IN_QUOTES, STATE, cut_records
+from streams.files.remedies import REMEDIES, compression_of
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -36,7 +36,6 @@ __all__ = [
 
 Format = Literal["jsonl", "csv", "parquet"]
 _FORMATS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,31 +106,6 @@ _NONE = np.empty(0, np.int64)
 _NOTHING = RecordBlock(np.empty(0, np.uint8), _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), False)
 
 
-def separator_remedy(path: str, separator: str, encoding: str = "latin-1") -> str:
-    """Say how fields that are separated by something else become fields that are separated by commas.
-
-    As latin-1, all bytes of most encodings, UTF-8 among them, come out as they went in.
-    """
-    turn = f"csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter={separator!r}))"
-    command = f'PYTHONIOENCODING={encoding} python3 -c "import csv, sys; {turn}"'
-    return f"make commas of them: {command} < {path} > commas.csv"
-
-
-_EACH = "[print(json.dumps(one)) for one in json.load(sys.stdin){part}]"
-_LINES = f'python3 -c "import json, sys; {_EACH}" < {{{{path}}}} > {{{{stem}}}}.jsonl'
-
-#: Endings of files that are no input as they are, and how to make one of them.
-_REMEDIES = {
-    ".tsv": "its fields are separated by tabs; " + separator_remedy("{path}", "\t"),
-    ".json": "expected a JSON object a line (.jsonl); of an array make one: " + _LINES.format(part=""),
-    ".geojson": "expected a JSON object a line (.jsonl); make one a feature: " + _LINES.format(part="['features']")
-    + ", and declare where fields are, as in --columns lon=geometry.coordinates.0,lat=geometry.coordinates.1,"
-    "ts=properties.time,text=properties.title",
-    ".xlsx": "a workbook; save the sheet as CSV UTF-8 (comma separated)",
-    ".xls": "a workbook; save the sheet as CSV UTF-8 (comma separated)",
-}  # fmt: skip
-
-
 def is_utf8(data: bytes) -> bool:
     """Tell whether bytes are UTF-8."""
     try:
@@ -150,15 +124,13 @@ def as_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
 def file_kind(path: str, formats: Sequence[Format] = ("jsonl", "csv", "parquet")) -> FileKind:
     """Tell format and compression by a file's ending; raise `InputError` where it names none of these formats."""
     endings = [ending.lower() for ending in Path(path).suffixes]
-    compression = _COMPRESSIONS.get(endings[-1]) if endings else None
+    compression = compression_of(path)
     ending = (endings[:-1] if compression else endings)[-1:]
     found = _FORMATS.get(ending[0]) if ending else None
     known = [known for known, name in _FORMATS.items() if name in formats]
     if found is None or found not in formats:
-        if ending and found is None and (remedy := _REMEDIES.get(ending[0])) is not None:
-            raise InputError(
-                f"{path} ends in '{ending[0]}': {remedy.format(path=quote(path), stem=quote(Path(path).stem))}"
-            )
+        if ending and found is None and (remedy := REMEDIES.get(ending[0])) is not None:
+            raise InputError(f"{path} ends in '{ending[0]}': {remedy(path)}")
         shown = f"ends in '{ending[0]}'{did_you_mean(ending[0], known)}" if ending else "has no ending"
         raise InputError(f"{path} {shown}; expected {', '.join(known)}, for text also with .gz or .zst behind it")
     if found == "parquet" and compression:

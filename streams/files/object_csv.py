@@ -1,6 +1,7 @@
 """Objects from CSV with a header."""
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from streams.errors import InputError, listed
 from streams.files.field_texts import cut_texts
-from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8, separator_remedy
+from streams.files.file_blocks import ReadLimits, RecordBlock, is_utf8
 from streams.files.file_bytes import encoding_hint
 from streams.files.keyword_columns import KeywordColumns
 from streams.files.object_columns import Location, ObjectColumns, settle
@@ -22,9 +23,13 @@ from streams.files.object_form import PLAIN_FORM, ObjectForm
 from streams.files.object_tables import TableColumns, find_columns
 from streams.files.objections import Objections, shown
 from streams.files.record_kernels import cut_fields
+from streams.files.remedies import separator_remedy
 from streams.geometry import Rect
 
 __all__ = ["CsvHeader", "csv_objects", "read_header"]
+
+#: What is no name of a column.
+_NUMBER = re.compile(r"-?[0-9]+\.[0-9]+|-?[0-9]{6,}|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,25 @@ def read_header(
         )
     if separated := _other_separator(path, names, form):
         raise InputError(f"{path} {separated}")
-    used = find_columns(path, names, ("keywords", "text"), limits.columns, form)
+    try:
+        used = find_columns(path, names, ("keywords", "text"), limits.columns, form)
+    except InputError:
+        if (problem := _no_header(path, names)) is not None:
+            raise InputError(problem) from None
+        raise
     return CsvHeader(names, used, form), (first.tail(1) if len(first) > 1 else None)
+
+
+def _no_header(path: str, names: Sequence[str]) -> str | None:
+    """Say what to do where the first line is none of names: a comment, or a record; None where it may be."""
+    if names[0].startswith("#") and len(names) == 1:
+        return f"{path} begins with a comment; take it off: grep -v '^#' {quote(path)} > plain.csv"
+    if not any(_NUMBER.fullmatch(name) for name in names):
+        return None
+    return (
+        f"{path} begins with a record, not with a header; put the names of its {len(names)} columns before it, as in: "
+        f"(echo id,ts,lon,lat,text; cat {quote(path)}) > headed.csv"
+    )
 
 
 def _other_separator(path: str, names: Sequence[str], form: ObjectForm) -> str | None:
@@ -69,7 +91,7 @@ def _other_separator(path: str, names: Sequence[str], form: ObjectForm) -> str |
     others = [one for one in ";\t|" if one in names[0]] if len(names) == 1 else []
     if not others:
         return None
-    remedy = separator_remedy(quote(path), others[0], "latin-1" if form.text.is_utf8 else form.text.encoding)
+    remedy = separator_remedy(path, others[0], "latin-1" if form.text.is_utf8 else form.text.encoding)
     return f"has fields that are separated by {others[0]!r}, expected commas; {remedy}"
 
 

@@ -17,6 +17,9 @@ __all__ = ["FIELDS", "PLAIN_FORM", "TIME_UNITS", "ObjectForm", "reached"]
 #: The fields of an object, by the names of the contract.
 FIELDS = ("id", "ts", "x", "y", "lon", "lat", "keyword_ids", "keywords", "text", "op")
 
+#: Fields that may be put together of several columns of texts, with spaces between.
+SEVERAL = ("text", "ts")
+
 #: Other names that a field may have in a file, in lower case.
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "ts": ("timestamp", "time", "datetime", "created_at"),
@@ -25,7 +28,7 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 
 #: Units that numbers in the column of times may have.
-TIME_UNITS = ("ms", "s", "us")
+TIME_UNITS = ("ms", "s", "us", "ns")
 
 #: Objects may be late by less than this: a hundred years.
 MAX_LATENESS_MS = 100 * 366 * 86_400_000
@@ -38,8 +41,9 @@ class ObjectForm:
     """What is said of the files of one source.
 
     Attributes:
-        columns: field -> the column that has it; for ``text`` there may be several, which are read one after the other. In
-            JSON it may be a path, as in ``place.lon`` and ``coordinates.0``.
+        columns: field -> the column that has it; for ``text`` there may be several, which are read one after the other, for
+            ``ts`` those of a date and a time of day, which are texts. In JSON it may be a path, as in ``place.lon`` and
+            ``coordinates.0``.
         row_ids: identifiers are the numbers of the records, from 0 on, and no column is looked for.
         row_times: so are times.
         times: how the column of times is written.
@@ -62,8 +66,10 @@ class ObjectForm:
                 raise DeclarationError(
                     f"columns has '{name}'{did_you_mean(name, FIELDS)}, expected fields of objects: {', '.join(FIELDS)}"
                 )
-            if not sources or (len(sources) > 1 and name != "text"):
-                raise DeclarationError(f"columns.{name} names {len(sources)} columns; expected one (for text, some)")
+            if not sources or (len(sources) > 1 and name not in SEVERAL):
+                raise DeclarationError(
+                    f"columns.{name} names {len(sources)} columns; expected one (for text, some; for ts, date and time of day)"
+                )
         named = [source for sources in self.columns.values() for source in sources]
         if twice := [source for source in named if named.count(source) > 1]:
             raise DeclarationError(f"columns names '{twice[0]}' more than once; a column has one meaning")

@@ -117,6 +117,8 @@ def _parsed(block: RecordBlock, keys: JsonKeys, space: Rect, limits: ReadLimits)
 def _fast(
     block: RecordBlock, first: int, stop: int, keys: JsonKeys, space: Rect, limits: ReadLimits
 ) -> ObjectColumns | None:
+    if len(keys.sources["ts"]) > 1:
+        return None  # parts of times may be of any type, of which only texts are put together
     types = {source: _SCHEMA[name] for source, name in keys.fields.items()}
     mixed = tuple(source for name in ("id", "ts") for source in keys.sources[name])
     table = parse_run(block, first, stop, pa.schema({**types, **first_types(block, first, mixed)}))

@@ -102,6 +102,11 @@ def _check_types(path: str, schema: Any, used: TableColumns) -> None:
         kind = schema.field(name).type
         if not fits(_plain(kind)):
             raise InputError(f"{path} has column '{name}' of type {kind}, expected {expected}; write it as that")
+        if field == "ts" and len(used.sources[field]) > 1 and not _is_text(_plain(kind)):
+            raise InputError(
+                f"{path} has column '{name}' of type {kind}; a date and a time of day are put together where both are strings: "
+                "write them as one column"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,7 @@ import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 import pyarrow as pa
@@ -79,13 +80,26 @@ def find_columns(
     words = [name for name in keywords if name in there]
     if absent or not words:
         what = " and no ".join([*absent, *([] if words else [" or ".join(keywords)])])
-        raise _missing(path, what, [*absent, *([] if words else keywords)], columns)
+        missing = _missing(path, what, [*absent, *([] if words else keywords)], columns)
+        raise missing if absent else InputError(f"{missing}; {_wordless(path, columns, there)}")
     read = [*needed, x, y, *words, *(["op"] if "op" in there else [])]
     found = TableColumns(x, y, {name: there[name] for name in read})
     counts = Counter(columns)
     if twice := [name for name in found.names if counts[name] > 1]:
         raise InputError(f"{path} has the column '{twice[0]}' {counts[twice[0]]} times; rename all but one")
     return found
+
+
+def _wordless(path: str, columns: Sequence[str], there: Mapping[str, Sequence[str]]) -> str:
+    """Say how a file without words is read, for queries that ask for none."""
+    taken = {source for sources in there.values() for source in sources}
+    free = next((column for column in columns if column and column not in taken), None)
+    if free is not None:
+        return f"where no query asks for words, any other column will do, as in --columns text={free}"
+    if not path.endswith(".csv"):
+        return "where no query asks for words, add a column text without any"
+    command = f"sed '1s/^/text,/; 2,$s/^/,/' {quote(path)} > with-text.csv"
+    return f"where no query asks for words, add a column without any: {command}"
 
 
 def _missing(path: str, what: str, names: Sequence[str], columns: Sequence[str]) -> InputError:

@@ -157,7 +157,10 @@ UNUSABLE = {
     "bad index": (["run", QUICKSTART, "--set", "bolt.evaluator.index=kat"], "did you mean 'kag'"),
     "folder missing": (["run", QUICKSTART, "--results", "no/such/r.jsonl"], "does not exist"),
     "unknown benchmark": (["bench", "transprt"], "did you mean 'transport'"),
-    "unknown command": (["rum"], "No such command"),
+    "unknown command": (["rum"], "did you mean 'run'"),
+    "address without Ray": (["run", QUICKSTART, "--address", "somewhere:6379"], "add --runtime ray"),
+    "limit below nothing": (["run", QUICKSTART, "--set", "spout.objects.limit=-3"], "expected at least 1"),
+    "file as a folder": (["init", QUICKSTART], "Not a directory; name another folder"),
 }
 
 
@@ -169,6 +172,17 @@ def test_unusable_command_lines_exit_2_with_one_message(waterspout, case):
     assert code == 2
     assert message in err
     assert "Traceback" not in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_named():
+    """What is wrong with a disk is said without a traceback, which would be about our program."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "waterspout: No space left on device; make room, or write to another place\n",
+    )
 
 
 def test_unusable_data_file_exits_2(waterspout, small, tmp_path):

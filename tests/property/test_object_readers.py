@@ -256,7 +256,9 @@ def _written(pairs, order, blank, ends):
 @given(
     st.lists(written, max_size=12),
     st.sampled_from(["\n", "\r\n", "\n\n"]),
-    st.sampled_from([TimeForm(), TimeForm("s"), TimeForm("us"), TimeForm(pattern="%Y"), TimeForm(zone="Asia/Tokyo")]),
+    st.sampled_from(
+        [TimeForm(), TimeForm("s"), TimeForm("us"), TimeForm("ns"), TimeForm(pattern="%Y"), TimeForm(zone="Asia/Tokyo")]
+    ),
     st.booleans(),
 )
 @example(

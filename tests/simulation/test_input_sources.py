@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import re
 import threading
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from range_inputs import random_objects, write_inputs, write_lines
 
 from streams.errors import DeclarationError, InputError
 from topology.amendments import with_results, with_source
+from topology.odd_input import odd_input
+from topology.piped_input import piped_input
 from topology.run import run
 from topology.toml import load_topology
 from topology.validation import validate
@@ -132,12 +135,36 @@ def test_pipe_that_cannot_be_read_as_text_is_refused(tmp_path, inputs):
     _, queries, *_ = inputs
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for data, message in ((gzip.compress(b"id\n"), "gunzip -c"), (b"", "without a single byte")):
+    for data, message in (
+        (gzip.compress(b"id\n"), "gunzip -c"),
+        (b"", "without a single byte"),
+        (b' [{"id": 1}]', "is a JSON array: .* < FILE > "),
+        (b"id;ts;lon;lat;text\n", "^" + re.escape(str(pipe)) + " has fields .* < FILE > commas.csv"),
+    ):
         writer = threading.Thread(target=pipe.write_bytes, args=(data,))
         writer.start()
         with pytest.raises(InputError, match=message):
             run(declared(pipe, queries))
         writer.join()
+
+
+def test_what_comes_from_a_pipe_gets_proposals(tmp_path, inputs):
+    """All of them, as a file does, before a run and when it has ended: its copy is there for so long."""
+    _, queries, *_ = inputs
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = b"no,when,lon,lat,title\n1,1772348460,0.5,0.5,fire\n2,1772348400,0.5,0.5,fire\n"
+    writer = threading.Thread(target=pipe.write_bytes, args=(text,))
+    writer.start()
+    named = declared(pipe, queries, 'spout.objects.columns={id="no", ts="when", text="title"}')
+    with piped_input(named) as topology:
+        writer.join()
+        told, *_ = odd_input(topology)
+    settings = "--set spout.objects.time_unit=s --set spout.objects.lateness_ms=60000"
+    assert (
+        told
+        == f"1 of the first 2 records of objects can be used; try {settings} (so 2 of the first 2 records can be used)"
+    )
 
 
 class Growing:

@@ -233,10 +233,11 @@ def test_own_module_is_found_beside_the_declaration_and_in_the_current_folder(tm
             parse_topology(text.format(reference), base=here)
 
 
+@pytest.mark.parametrize("code", ["", "import waterspout\nclass Mine(waterspout.Bolt): pass\n"])
 @pytest.mark.parametrize("name", ["streams", "topology"])
-def test_file_that_hides_a_package_is_named(tmp_path, name):
-    """A script beside a file of a package's name is told to rename that file."""
-    (tmp_path / f"{name}.py").write_text("")
+def test_file_that_hides_a_package_is_named(tmp_path, name, code):
+    """A script beside a file of a package's name is told to rename that file, also where the file is of our operators."""
+    (tmp_path / f"{name}.py").write_text(code)
     (tmp_path / "script.py").write_text("import waterspout\nwaterspout.TopologyBuilder('x')\n")
     done = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=False)
     assert done.returncode == 1

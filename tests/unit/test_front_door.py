@@ -6,8 +6,12 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +19,7 @@ import pytest
 import structlog
 
 import waterspout
-from streams.errors import InputError, RunError
+from streams.errors import DeclarationError, InputError, RunError
 from streams.files.query_records import QueryRecord, QueryRules, read_query
 from streams.geometry import Rect
 from streams.tokens import tokenise
@@ -133,6 +137,67 @@ def test_records_that_are_none_are_refused(objects, message):
 
 
 @pytest.mark.usefixtures("unconfigured")
+class Shape:
+    """A geometry as Shapely has them."""
+
+    def __init__(self, kind, coordinates):
+        self.__geo_interface__ = {"type": kind, "coordinates": coordinates}
+
+
+class Points:
+    """A column of points as GeoPandas has it."""
+
+    name = "geometry"
+    x, y = [0.5, 0.6], [0.5, 9.0]
+
+
+class Frame:
+    """A frame of points as GeoPandas has it; without its geometries it is a plain table."""
+
+    geometry = Points
+    __arrow_c_stream__ = None
+
+    def __init__(self, crs):
+        self.crs = crs
+
+    def drop(self, columns):
+        assert columns == ["geometry"]
+        return self
+
+    def assign(self, **places):
+        return pa.table({"id": [1, 2], "ts": [1, 2], "text": ["fire", "fire"], **places})
+
+
+def test_what_programs_with_maps_and_databases_have_is_read():
+    """Decimals, UUIDs and geometries in records; frames of points, whose projection says what their coordinates are."""
+    here = UUID(int=7)
+    corners = (((0, 0), (0.55, 0), (0.55, 1), (0, 1), (0, 0)),)
+    queries = [{**QUERIES[0], "region": Shape("Polygon", corners)}]
+    objects = [{"id": here, "ts": 1, "x": Decimal("0.5"), "y": 0.5, "text": "fire"}]
+    assert [line["object"] for line in waterspout.run(alerts(), objects=objects, queries=queries).lines] == [str(here)]
+    for crs, named in ((None, "lon"), (SimpleNamespace(is_projected=True), "x")):
+        run = waterspout.run(alerts(), objects=Frame(crs), queries=QUERIES, include=named)
+        assert [(line["object"], line["columns"]) for line in run.lines] == [(1, {named: 0.5})]
+
+
+def test_topologies_of_any_form_are_validated():
+    """A builder, what it builds, and a file; what is wrong with one is named."""
+    waterspout.validate(ROOT / "conf" / "quickstart.toml")
+    waterspout.validate(waterspout.load_topology(ROOT / "conf" / "quickstart.toml"))
+    with pytest.raises(DeclarationError, match=r"^spout.objects: the key 'path' is missing"):
+        waterspout.validate(alerts())
+
+
+def test_tables_and_topologies_that_are_none_are_refused():
+    """A column of many types and a topology of no type are named in our words, not in those of Arrow."""
+    stream = Mock(side_effect=pa.ArrowInvalid("no such type", "in column geometry"))  # as that of pandas does
+    table = SimpleNamespace(__arrow_c_stream__=stream)
+    with pytest.raises(InputError, match=r"^objects: the table cannot be read: .* of points make columns lon and lat"):
+        waterspout.run(alerts(), objects=table, queries=QUERIES)
+    with pytest.raises(DeclarationError, match="topology: found 42, expected a TOML file"):
+        waterspout.run(42)
+
+
 def test_programs_are_told_when_nothing_was_used_or_matched(capsys):
     """A run whose input was hardly used, or whose questions matched nothing, says so to a program as to a person."""
     nowhere = [{**one, "x": 99.0} for one in OBJECTS]

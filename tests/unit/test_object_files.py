@@ -406,6 +406,17 @@ def test_endings_say_format_and_compression(tmp_path, ending):
     assert len(whole_batch(read(path))) == 1
 
 
+def test_places_without_words_are_read_with_a_column_without_any(tmp_path):
+    """What is proposed works, also where lines end as Windows has it."""
+    path = tmp_path / "places.csv"
+    path.write_bytes(b"id,ts,lon,lat\r\n1,1,0.5,0.5\r\n2,2,0.5,0.5\r\n")
+    with pytest.raises(InputError, match="where no query asks for words, add a column without any: sed") as caught:
+        read(path)
+    subprocess.run(str(caught.value).rpartition("without any: ")[2], shell=True, check=True, cwd=tmp_path)
+    [chunk] = read_objects([tmp_path / "with-text.csv"], space=SPACE, encoder=Encoder())
+    assert (len(chunk.batch), chunk.refused) == (2, 0)
+
+
 def unusable(tmp_path, name):
     """Write a file that cannot be used and return its path."""
     path = tmp_path / name
@@ -415,8 +426,10 @@ def unusable(tmp_path, name):
         "xy.csv": b"id,ts,x,lat,text\n",
         "words.csv": b"id,ts,x,y,txt\n", "twice.csv": b"id,ts,x,y,text,id\n", "bytes.csv": b"\xff\xfe,ts\n", "o.json": b"{}",
         "o": b"", "o.parquet.gz": b"", "lon.csv": b"id,ts,lun,lat,text\n",
-        "o.jsn": b"", "o.geojson": b"", "o.tsv": b"", "semicolons.csv": b"\xef\xbb\xbfid;ts;x;y;text\r\n",
-        "names_of_all.csv": b"lon,other\n",
+        "o.jsn": b"", "o.geojson": b"", "o.txt": b"", "o.csv.bz2": b"", "o.tsv": b"",
+        "semicolons.csv": b"\xef\xbb\xbfid;ts;x;y;text\r\n",
+        "names_of_all.csv": b"lon,other\n", "record.csv": b"7,2026-03-01T08:00:00Z,-118.2,34.0,fire\n",
+        "comment.csv": b"# of 2026\nid,ts,x,y,text\n",
     }  # fmt: skip
     if name in content:
         path.write_bytes(content[name])
@@ -433,12 +446,15 @@ def unusable(tmp_path, name):
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-16", "shift_jis"])
 def test_command_that_makes_commas_keeps_every_encoding(tmp_path, encoding):
-    """What is proposed against semicolons writes the encoding that it reads; one that is not declared is said with it."""
-    rows = [["id", "経度", "text"], ["1", "11.5", "火事, 表"]]
+    """What is proposed against semicolons writes the encoding that it reads; one that is not declared is said with it.
+
+    Numbers get decimal points.
+    """
+    rows = [["id", "経度", "text"], ["1", "-11.5", "火事, 表"]]
     if encoding == "latin-1":
-        rows = [["id", "Länge", "text"], ["1", "11.5", "Großbrand, Straße"]]
+        rows = [["id", "Länge", "text"], ["1", "-11.5", "Großbrand, Straße"]]
     path = tmp_path / "mine.csv"
-    path.write_text("".join(";".join(row) + "\n" for row in rows), encoding)
+    path.write_text("".join(";".join(row) + "\n" for row in rows).replace("-11.5", "-11,5"), encoding)
     form = ObjectForm(text=ByteForm(encoding))
     with pytest.raises(InputError, match="has fields that are separated by ';'") as caught:
         list(read(path, form=form))
@@ -458,8 +474,10 @@ def test_command_that_makes_commas_keeps_every_encoding(tmp_path, encoding):
         ("missing.csv", "missing.csv does not exist"),
         ("folder.csv", "folder.csv is a folder; name the files in it"),
         ("o.jsn", "o.jsn ends in '.jsn' (did you mean '.jsonl'?); expected .jsonl, .ndjson, .csv, .parquet"),
-        ("o.json", "o.json ends in '.json': expected a JSON object a line (.jsonl); of an array make one: python3 -c"),
-        ("o.geojson", "--columns lon=geometry.coordinates.0,lat=geometry.coordinates.1,ts=properties.time"),
+        ("o.json", "o.json ends in '.json': expected .jsonl, a JSON object a line; of an array, or of a collection of"),
+        ("o.geojson", "o.geojson ends in '.geojson': expected .jsonl, a JSON object a line; of an array, or of a"),
+        ("o.txt", "o.txt ends in '.txt': rename it: .csv, where it has columns under a header, or .jsonl"),
+        ("o.csv.bz2", "o.csv.bz2 ends in '.bz2': unpack it: bunzip2 -k "),
         ("o.tsv", "o.tsv ends in '.tsv': its fields are separated by tabs; make commas of them: PYTHONIOENCODING"),
         (
             "semicolons.csv",
@@ -476,6 +494,9 @@ def test_command_that_makes_commas_keeps_every_encoding(tmp_path, encoding):
         ("xy.csv", "xy.csv has no column lon; it has id, ts, x, lat, text"),
         ("lon.csv", "lon.csv has no column lon (nearest is 'lun'); it has id, ts, lun, lat, text"),
         ("words.csv", "words.csv has no column keywords or text (nearest is 'txt')"),
+        ("words.csv", "any other column will do, as in --columns text=txt"),
+        ("record.csv", "record.csv begins with a record, not with a header; put the names of its 5 columns before it"),
+        ("comment.csv", "comment.csv begins with a comment; take it off: grep -v '^#' "),
         ("none.csv", "none.csv has no column x and no y; it has id, ts, text"),
         ("twice.csv", "twice.csv has the column 'id' 2 times; rename all but one"),
         ("bytes.csv", "bytes.csv has no readable header"),

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -73,7 +73,13 @@ def test_files_may_spell_objects_in_their_own_way(ending, tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize(
     ("unit", "given", "ms"),
-    [("us", 1_500_999, 1500), ("us", -1, -1), ("s", 2**61, None), ("s", "2018-01-31T01:49:59.650Z", 1517363399650)],
+    [
+        ("us", 1_500_999, 1500),
+        ("us", -1, -1),
+        ("ns", 1_772_348_400_000_999_999, 1_772_348_400_000),
+        ("s", 2**61, None),
+        ("s", "2018-01-31T01:49:59.650Z", 1517363399650),
+    ],
 )
 def test_times_have_a_unit(ending, unit, given, ms, tmp_path):
     """Numbers count what is declared, cut off towards the past; moments are what they are; too large is a reject."""
@@ -86,7 +92,12 @@ def test_times_have_a_unit(ending, unit, given, ms, tmp_path):
 def test_units_are_the_same_for_one_time_and_for_a_column():
     """What a column of numbers gives at once, each text gives on its own; a moment among them takes no unit."""
     texts = ["1500999", "-1", "0", "2018-01-31T01:49:59.650Z"]
-    for unit, expected in (("us", [1500, -1, 0]), ("s", [1500999000, -1000, 0]), ("ms", [1500999, -1, 0])):
+    for unit, expected in (
+        ("us", [1500, -1, 0]),
+        ("ns", [1, -1, 0]),
+        ("s", [1500999000, -1000, 0]),
+        ("ms", [1500999, -1, 0]),
+    ):
         form = TimeForm(unit)
         assert [read_time(text, form) for text in texts] == [*expected, 1517363399650]
         assert read_times(pa.array(texts), form)[0].tolist() == [*expected, 1517363399650]
@@ -192,6 +203,37 @@ def test_fields_inside_of_others_are_found_by_their_path(tmp_path):
         (3, "no ts"),
     ]
     assert has_longitudes([tmp_path / "o.jsonl"], SPACE, form)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("rows", [3, 900])
+def test_a_date_and_a_time_of_day_are_one_time(tmp_path, ending, rows):
+    """They are put together where both are texts, also where the time of day is missing."""
+    path = tmp_path / f"o.{ending}"
+    records = [
+        {"id": n, "date": "01.03.2026", "time": "08:30", "x": 0.5, "y": 0.5, "text": "fire", "other": 1}
+        for n in range(rows)
+    ]
+    if ending == "csv":
+        path.write_text("".join(",".join(map(str, row)) + "\n" for row in [records[0], *(r.values() for r in records)]))
+    elif ending == "jsonl":
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        pq.write_table(pa.Table.from_pylist(records), path)
+    form = ObjectForm({"ts": ("date", "time")}, times=TimeForm(pattern="%d.%m.%Y %H:%M"))
+    [chunk] = read_objects([path], space=SPACE, encoder=Encoder(), form=form)
+    assert set(chunk.batch.ts.tolist()) == {1_772_353_800_000}
+    assert len(chunk.batch) == rows
+
+
+def test_a_date_and_a_time_of_day_that_are_no_texts_are_refused(tmp_path):
+    """Types of Parquet cannot be put together without a guess."""
+    table = pa.table({"id": [1], "d": [date(2026, 3, 1)], "t": ["08:30"], "x": [0.5], "y": [0.5], "text": ["fire"]})
+    pq.write_table(table, tmp_path / "o.parquet")
+    with pytest.raises(InputError, match="a date and a time of day are put together where both are strings"):
+        list(
+            read_objects([tmp_path / "o.parquet"], space=SPACE, encoder=Encoder(), form=ObjectForm({"ts": ("d", "t")}))
+        )
 
 
 def test_decimal_commas_are_named(tmp_path):

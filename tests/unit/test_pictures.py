@@ -1,5 +1,6 @@
 """Pictures of plans, of alerts and of runs, over outlines that are shipped."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -189,6 +190,22 @@ def test_title_and_legend_of_alerts_are_in_the_picture_and_apart(high):
     legend, named = figure.legends[0].get_window_extent(), axes.xaxis.label.get_window_extent()
     assert figure.bbox.y0 <= legend.y0
     assert legend.y1 <= named.y0 + 1
+
+
+@pytest.mark.parametrize(("wide", "on_map"), [(0.1, True), (0.0, False), (0.01, True)])
+def test_numbers_below_narrow_pictures_do_not_overlap(wide, on_map):
+    """Of what lies in a column, such as a road to the north, what is beside it is shown too, and few numbers below it."""
+    places = {f"{n}": (-114.0 + wide * n / 9, 50.0 + n / 9) for n in range(10)}
+    alerts = alerts_of([{"query": "q", "ts": 1, "object": name} for name in places])
+    for space in (Rect(-180, -90, 180, 90), Rect(-114.02, 49, -113.8, 52)):
+        figure = alert_figure(alerts, places, {}, space, on_map=on_map)
+        figure.draw_without_rendering()
+        axes = figure.axes[0]
+        low, high = axes.get_xlim()
+        shown = [tick.label1 for tick in axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+        boxes = [label.get_window_extent() for label in shown if label.get_text()]
+        assert len(boxes) > 1
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 @pytest.mark.parametrize("ring", [[[179, 0], [-179, 0], [-179, 9], [179, 0]], [[179, 0], [181, 0], [181, 9], [179, 0]]])

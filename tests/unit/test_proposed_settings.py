@@ -1,15 +1,19 @@
 """What a message proposes to declare of a file that nobody has described: all of it at once, and only what helps."""
 
+import gzip
 import json
 import shlex
+import subprocess
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streams.files.file_blocks import DEFAULT_LIMITS
+from streams.errors import InputError
+from streams.files.file_blocks import DEFAULT_LIMITS, file_kind
 from streams.files.object_form import ObjectForm
+from streams.files.remedies import separator_remedy
 from streams.geometry import Rect
 from topology.amendments import columns_in
 from topology.proposed_settings import missing_columns, proposed, wordless
@@ -38,7 +42,8 @@ def test_names_encoding_unit_and_order_are_proposed_at_once(tmp_path):
 def test_files_without_commas_get_proposals_for_what_the_command_makes_of_them(tmp_path, name, separator):
     """A sheet as it is exported in German: encoding, names and times are said at once, and are those of the new file."""
     rows = [["Nr", "Zeit", "Länge", "Breite", "Meldung"]]
-    rows += [[str(n), f"{n}.03.2026 08:00", "11.5", "48.1", f"Brand, Straße {n}"] for n in range(1, 30)]
+    east = "11,5" if separator == ";" else "11.5"
+    rows += [[str(n), f"{n}.03.2026 08:00", east, "48.1", f"Brand, Straße {n}"] for n in range(1, 30)]
     path = tmp_path / name
     path.write_text("".join(separator.join(row) + "\n" for row in rows), "latin-1")
     said = proposal(path)
@@ -51,6 +56,92 @@ def test_files_without_commas_get_proposals_for_what_the_command_makes_of_them(t
     known.write_text("id;ts;lon;lat;text\n1;1772000000000;11.5;48.1;fire\n")
     assert proposal(known) is None
     assert proposal(path, in_python=True) is None
+
+
+@pytest.mark.parametrize("name", ["fires.geojson", "fires.json", "fires.json.gz"])
+@pytest.mark.parametrize("collection", [True, False])
+def test_json_as_a_whole_gets_proposals_for_what_the_command_makes_of_it(tmp_path, name, collection):
+    """An array, or a collection of GeoJSON: the command works, and what it writes is what the proposal is about."""
+    place = {"type": "Point", "coordinates": [-118.2, 34.0]}
+    said = {"title": "Fire, Rauch ß"}
+    features = [
+        {"type": "Feature", "id": n, "geometry": place, "properties": {"when": f"2026-03-01T08:{n}:00Z", **said}}
+        for n in range(10, 30)
+    ]
+    whole = {"type": "FeatureCollection", "crs": None, "features": features} if collection else features
+    path = tmp_path / name
+    data = json.dumps(whole, indent=1).encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert proposal(path) == (
+        "--objects fires.jsonl --columns ts=properties.when,lon=geometry.coordinates.0,lat=geometry.coordinates.1,"
+        "text=properties.title (so 20 of the first 20 records can be used)"
+    )
+    with pytest.raises(InputError, match="a JSON object a line; of an array") as refused:
+        file_kind(str(path))
+    subprocess.run(str(refused.value).split("make one: ")[1], shell=True, check=True, cwd=tmp_path)
+    assert list(map(json.loads, (tmp_path / "fires.jsonl").read_text().splitlines())) == features
+    (tmp_path / "fires.jsonl").write_bytes(data)
+    command, said = proposal(tmp_path / "fires.jsonl").split(", and --objects fires-lines.jsonl ")
+    assert said == proposal(path).removeprefix("--objects fires.jsonl ")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert list(map(json.loads, (tmp_path / "fires-lines.jsonl").read_text().splitlines())) == features
+
+
+@pytest.mark.parametrize(("east", "north"), [("easting", "northing"), ("x", "y")])
+def test_a_space_is_proposed_for_places_in_a_plane(tmp_path, east, north):
+    """Metres of a projection are nowhere in the space of all longitudes and latitudes."""
+    path = tmp_path / "o.csv"
+    rows = [f"{n},2026-03-01,{390_000 + 100 * n},{3_768_000 + 500 * n},fire" for n in range(10)]
+    path.write_text("\n".join([f"id,ts,{east},{north},text", *rows, ""]))
+    columns = "--columns x=easting,y=northing " if east == "easting" else ""
+    said = "(so 10 of the first 10 records can be used; the space must have all places that will come)"
+    assert proposal(path) == f"{columns}--set 'topology.space=[387000, 3765000, 394000, 3775000]' {said}"
+    python = "columns={'x': 'easting', 'y': 'northing'}, " if columns else ""
+    setting = "'topology.space=[387000, 3765000, 394000, 3775000]'"
+    assert proposal(path, in_python=True) == f"{python}settings=[{setting}] {said}"
+    path.write_text("id,ts,lon,lat,text\n" + "\n".join(rows))
+    assert proposal(path) is None
+    path.write_text(path.read_text().replace("2026-03-01", "1772348400").replace("lon,lat", f"{east},{north}") + "\n")
+    if columns:
+        seconds = "settings=['spout.objects.time_unit=s', " + setting + "]"
+        assert proposal(path, in_python=True) == f"{python}{seconds} {said}"
+
+
+def test_commands_never_write_what_they_read(tmp_path):
+    """A file that is called as the command calls what it writes would be empty before it is read."""
+    path = tmp_path / "commas.csv"
+    path.write_text("nr;ts;lon;lat;text\n1;2026-01-01;8.5;47.3;fire\n")
+    assert proposal(path) == "--objects more-commas.csv --columns id=nr (so 1 of the first 1 records can be used)"
+    assert "> more-commas.csv" in separator_remedy(str(path), ";")
+
+
+@pytest.mark.parametrize(("day", "clock"), [("date", "time"), ("Event Date", "event_time"), ("day_reported", "at")])
+def test_a_date_and_a_time_of_day_are_put_together(tmp_path, day, clock):
+    """A column called time is none of times where it has no days."""
+    path = tmp_path / "o.csv"
+    rows = [f"{n},2026-03-{n + 10},0{n}:30,8.5,47.3,fire" for n in range(8)]
+    path.write_text("\n".join([f"id,{day},{clock},lon,lat,text", *rows, ""]))
+    assert proposal(path) == f"--columns {shlex.quote(f'ts={day}+{clock}')} (so 8 of the first 8 records can be used)"
+
+
+@pytest.mark.parametrize(
+    ("days", "doubt"),
+    [
+        (("03/04", "03/05"), "; if '03/04/2026 08:00' is of 2026-04-03, time_format=%d/%m/%Y %H:%M"),
+        (("03/03", "03/04"), "; if '03/04/2026 08:00' is of 2026-04-03, time_format=%d/%m/%Y %H:%M"),
+        (("03/04", "03/13"), ""),
+        (("03/12", "04/01"), ""),
+        (("03/03", "04/04"), ""),
+    ],
+)
+def test_dates_that_may_be_day_first_are_said_to_be(tmp_path, days, doubt):
+    """A proposal is no guess: where neither a day nor the order tells days from months, both readings are named."""
+    path = tmp_path / "o.csv"
+    rows = [f"{n},{days[n // 5]}/2026 08:0{n % 5},8.5,47.3,fire" for n in range(10)]
+    path.write_text("\n".join(["id,ts,lon,lat,text", *rows, ""]))
+    assert proposal(path) == (
+        f"--set 'spout.objects.time_format=%m/%d/%Y %H:%M' (so 10 of the first 10 records can be used{doubt})"
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +242,7 @@ def test_names_with_commas_are_proposed_and_read_again(tmp_path):
     ],
 )
 def test_patterns_of_times_are_proposed(tmp_path, written, pattern):
-    """Of several that fit, as day and month do early in a year, the one that puts times in order."""
+    """Of several that fit, the one that puts times in order; of two that both do, as day and month may, the other is named."""
     path = tmp_path / "dated.csv"
     days = [(4, day) for day in range(1, 13)]
     if pattern.startswith("%m/%d/%Y %I"):
@@ -159,7 +250,9 @@ def test_patterns_of_times_are_proposed(tmp_path, written, pattern):
     rows = [f'{n},"{written.format(m=m, d=d)}",1,2,fire' for n, (m, d) in enumerate(days)]
     path.write_text("\n".join(["id,date,lon,lat,text", *rows, ""]))
     setting = shlex.quote(f"spout.objects.time_format={pattern}")
-    assert proposal(path) == f"--columns ts=date --set {setting} (so 12 of the first 12 records can be used)"
+    said = proposal(path)
+    assert said.startswith(f"--columns ts=date --set {setting} (so 12 of the first 12 records can be used")
+    assert ("; if '" in said) == ("/" in pattern)
 
 
 def test_longitude_and_latitude_are_exchanged_where_that_helps(tmp_path):
@@ -213,7 +306,8 @@ def test_times_and_texts_are_found_under_names_that_say_nothing(tmp_path):
     path.write_text("\n".join(["Call Number,Received DtTm,Kind,Street,lon,lat,Lot", *rows, ""]))
     assert proposal(path) == (
         "--columns 'ts=Received DtTm,id=Call Number,text=Kind+Street' "
-        "--set 'spout.objects.time_format=%m/%d/%Y %I:%M:%S %p' (so 8 of the first 8 records can be used)"
+        "--set 'spout.objects.time_format=%m/%d/%Y %I:%M:%S %p' (so 8 of the first 8 records can be used; "
+        "if '11/01/2025 05:01:00 PM' is of 2025-01-11, time_format=%d/%m/%Y %I:%M:%S %p)"
     )
     path.write_text("Call Number,q,Kind,lon,lat\n" + "".join(f"c{n},{NOON + n},fire,1,2\n" for n in range(8)))
     assert proposal(path) == (

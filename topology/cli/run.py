@@ -111,6 +111,8 @@ def _load(
         if path is not None and (problem := path_problem(path, formats, path is objects)) is not None:
             raise InputError(f"{name} {problem}")
     loaded = load_topology(topology, settings, check=objects is None and queries is None and columns is None)
+    if address is not None and loaded.settings.runtime != "ray":
+        raise DeclarationError(f"--address {address} is of a Ray cluster, and the runtime is local; add --runtime ray")
     if objects is not None:
         loaded = with_source(loaded, "leads", objects)
     if queries is not None:
