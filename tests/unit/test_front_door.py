@@ -23,6 +23,7 @@ from streams.errors import DeclarationError, InputError, RunError
 from streams.files.query_records import QueryRecord, QueryRules, read_query
 from streams.geometry import Rect
 from streams.tokens import tokenise
+from topology.cli.offline import workload
 from topology.toml import with_settings
 from waterspout.command_line import COMMANDS
 
@@ -67,6 +68,16 @@ def test_version_is_the_packages(waterspout):
     """``--version`` names product and version."""
     code, out, _ = waterspout("--version")
     assert (code, out.split()[0]) == (0, "waterspout")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"kind": "movin"}, "did you mean 'moving'"), ({"kind": "moving", "k": "5"}, "no other option")],
+)
+def test_workloads_that_cannot_be_made_are_refused_before_anything_is_read(tmp_path, options, message):
+    """A type that is none; options of queries, where objects are made."""
+    with pytest.raises(DeclarationError, match=message):
+        workload(tmp_path, tmp_path / "out.jsonl", **options)
 
 
 def test_init_copies_what_runs(waterspout, tmp_path):

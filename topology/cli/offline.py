@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from streams.errors import DeclarationError
+from streams.errors import DeclarationError, did_you_mean
 from streams.geometry import Rect
 from topology.amendments import with_source
 from topology.input_files import vocabulary_of
@@ -145,19 +145,26 @@ def workload(
 ) -> None:
     """Make a query file from a data set as the papers do."""
     import pipeline
+    from pipeline.workload_spec import KINDS
 
-    if kind == "moving":
-        spec = pipeline.MovingSpec(seed=seed, **({"updates": count} if count is not None else {}))
-        with _steps() as progress:
-            made = pipeline.moving_workload(data, out, spec, master=master, progress=progress)
-        typer.echo(f"{out}: {made:,} states of {spec.objects:,} moving objects")
-        return
+    if kind is not None and kind not in (kinds := (*KINDS, "moving")):
+        raise DeclarationError(f"--type {kind}: expected one of {', '.join(kinds)}{did_you_mean(kind, kinds)}")
     given = {
         "type": kind, "count": count, "keywords": _pair(keywords, "--keywords", int), "side": region, "area": area,
         "k": _pair(k, "--k", int), "alpha": _pair(alpha, "--alpha", float), "match": match, "condensed": condensed,
         "selective": selective, "zipf": zipf,
     }  # fmt: skip
     changes: dict[str, Any] = {"seed": seed, **{key: value for key, value in given.items() if value is not None}}
+    if kind == "moving":
+        if like is not None or snapshot or set(changes) - {"seed", "type", "count"}:
+            raise DeclarationError(
+                "--type moving makes objects, not queries; expected --count (of updates) and --seed, and no other option"
+            )
+        spec = pipeline.MovingSpec(seed=seed, **({"updates": count} if count is not None else {}))
+        with _steps() as progress:
+            made = pipeline.moving_workload(data, out, spec, master=master, progress=progress)
+        typer.echo(f"{out}: {made:,} states of {spec.objects:,} moving objects")
+        return
     if snapshot:
         changes |= {"continuous": False, "spread": True}
     chosen = pipeline.preset(like, **changes) if like is not None else pipeline.WorkloadSpec(**changes)
