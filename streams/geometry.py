@@ -141,7 +141,7 @@ def region_bounds(
         angle = np.minimum(r / EARTH_RADIUS_M * (1 + 1e-12), math.pi)
         ratio = np.sin(np.minimum(angle, math.pi / 2)) / np.maximum(np.cos(np.radians(b)), 1e-300)
         pole = (np.abs(b) + half_y >= 90.0) | (ratio >= 1.0)
-        half_x = np.where(pole, 360.0, np.degrees(np.arcsin(np.minimum(ratio, 1.0))) * (1 + 1e-12) + 1e-9)
+        half_x = np.where(pole, 360.0, np.degrees(np.arcsin(np.clip(ratio, 0.0, 1.0))) * (1 + 1e-12) + 1e-9)
         half_x = np.where((a - half_x < -180.0) | (a + half_x > 180.0), 360.0, half_x)
     else:
         half_x = half_y = r * (1 + 1e-12) + (np.abs(a) + np.abs(b)) * 1e-12

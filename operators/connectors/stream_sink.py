@@ -14,7 +14,7 @@ from operators.connectors.alerts import AlertMaker, Republished
 from operators.connectors.messages import Alert, ConnectionLostError, Publisher, TrimmedError, backing_off
 from operators.operator import Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
-from operators.sinks.sink import NAMES_STREAM, NamingSink, in_time_order, results_in
+from operators.sinks.sink import NamingSink, results_in
 from streams.errors import DeclarationError
 from streams.event_log import EventLog
 
@@ -80,9 +80,8 @@ class StreamSink(NamingSink):
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Publish the results of an epoch, without those that are published already."""
         self._connected()
-        self._names.apply(inputs.batches(NAMES_STREAM))
         alerts: list[Alert] = []
-        for batch in in_time_order(inputs):
+        for batch in self.results_of(epoch, inputs):
             self._context.count("results", results_in(batch))
             alerts += self._maker.alerts(batch, self._names.named(batch))
         fresh = self._republished.without(alerts)
@@ -90,7 +89,6 @@ class StreamSink(NamingSink):
             self._publish(fresh)
         self._maker.complete(epoch.watermark)
         self._republished.complete(epoch)
-        self._names.drop_ended(epoch)
 
     def _publish(self, alerts: Sequence[Alert]) -> None:
         """Publish alerts, over as many connections as it takes."""

@@ -74,8 +74,8 @@ class Answers:
             if len(speaking):
                 spoken = standing(self._core.queries(speaking))
                 self.changed, self._whole = union_of(self.changed, spoken), union_of(self._whole, spoken)
+        self.answer(epoch.watermark, handover, emit)
         withheld = _NONE if handover is None else handover.withheld
-        self._answer(epoch.watermark, withheld, emit)
         ready = without(self.changed, withheld)
         self.changed = self.changed[np.isin(self.changed, withheld)] if len(ready) < len(self.changed) else _NONE
         ready = ready[self._core.holds(ready)]
@@ -129,9 +129,10 @@ class Answers:
         for stream in self._streams:
             emit.batch(notes, stream)
 
-    def _answer(self, watermark: int | None, withheld: Ints, emit: Emitter) -> None:
+    def answer(self, watermark: int | None, handover: Handover | None, emit: Emitter) -> None:
         """Answer what is due: all objects up to an instant are here once the watermark has passed it."""
-        if watermark is not None and len(self.instants):
+        if watermark is not None and self.instants.earliest < watermark:
+            withheld = _NONE if handover is None else handover.withheld
             numbers, instants = self.instants.due(watermark, withheld)
             if len(numbers):
                 self._emit(self._core.answer(numbers, instants), emit)

@@ -130,7 +130,12 @@ class DynamicCore:
     def _finish(self, ended: Ints, end: int) -> None:
         """Keep the final lists of those queries that end just then: all objects before are there, and none after."""
         over = ended[self._index.ends(ended) == end]
-        self._start(over[np.isin(over, self._fresh)])
+        fresh = over[np.isin(over, self._fresh)]
+        lives = self._index.starts(fresh) < end  # one that ends as it begins has an empty list
+        self._start(fresh[lives])
+        never = fresh[~lives]
+        self._final = RankedBatch.concat([self._final, self._of(never, np.zeros(len(never) + 1, np.int64))])
+        self._fresh = without(self._fresh, never)
         self._freeze(over)
         self._changed = union_of(self._changed, over)
 

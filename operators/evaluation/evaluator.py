@@ -210,6 +210,8 @@ class Evaluator(Bolt):
                 answers.change(self._clocked.settle(now, epoch.watermark), now)
             answers.send(epoch, self._handover, emit)
             self._expire(_NONE if self._handover is None else self._handover.withheld, epoch, emit)
+        else:  # a question may have come when its time had passed
+            answers.answer(mark, self._handover, emit)
         self._update(answers, objects.where(~complete), emit)
 
     def _update(self, answers: Answers, objects: ObjectBatch, emit: Emitter) -> None:

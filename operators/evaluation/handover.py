@@ -131,10 +131,7 @@ class Handover:
         return core.queries(numbers)
 
     def look(self, queries: QueryBatch, old: Csr, new: Csr) -> None:
-        """Find out what is to be given."""
-        if self._keeps:  # snapshots are answered before they could arrive
-            rows = np.flatnonzero(queries.continuous)
-            queries, old, new = queries.take(rows), csr_take(*old, rows), csr_take(*new, rows)
+        """Find out what is to be given; snapshots, too, for their time may span many epochs."""
         moves = self._note(queries, old, new)
         for taker in distinct(moves.give_to).tolist():
             given = queries.number[moves.give_row[moves.give_to == taker]]

@@ -21,11 +21,14 @@ class Instants:
     """The next instant of each query that has any, in no particular order.
 
     Looking for what is due costs what is held, but only once the earliest instant has passed.
+
+    Attributes:
+        earliest: the first of all instants.
     """
 
     def __init__(self) -> None:
         self._number, self._at, self._step, self._end = _NONE, _NONE, _NONE, _NONE
-        self._earliest = FOREVER
+        self.earliest = FOREVER
 
     def __len__(self) -> int:
         return len(self._number)
@@ -84,7 +87,7 @@ class Instants:
         """
         numbers, instants = [_NONE], [_NONE]
         free = ~np.isin(self._number, withheld) if len(withheld) else np.ones(len(self._number), np.bool_)
-        while self._earliest < watermark:
+        while self.earliest < watermark:
             now = np.flatnonzero((self._at < watermark) & (self._at < self._end) & free)
             if not len(now):
                 break
@@ -104,7 +107,7 @@ class Instants:
         self._look()
 
     def _look(self) -> None:
-        self._earliest = int(self._at.min()) if len(self._at) else FOREVER
+        self.earliest = int(self._at.min()) if len(self._at) else FOREVER
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is noted."""

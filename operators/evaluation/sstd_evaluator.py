@@ -16,6 +16,7 @@ from operators.evaluation.knn_core import KnnCore
 from operators.evaluation.mixed_core import MixedCore
 from operators.evaluation.object_states import check_no_states
 from operators.evaluation.object_storage import ObjectStorage
+from operators.evaluation.passing_queries import PassingQueries
 from operators.evaluation.range_core import RangeCore
 from operators.evaluation.terms_core import TermsCore
 from operators.indexes import INDEXES, make_range_index
@@ -28,7 +29,7 @@ from operators.redistribution import Division
 from partitioners.grids.fine_grid import DEFAULT_SIDE
 from partitioners.plans.grid_plan import GridPlan
 from partitioners.plans.plan import Plan
-from streams.batches import FOREVER, HitBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
+from streams.batches import FOREVER, OP_REGISTER, HitBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
 from streams.errors import DeclarationError, did_you_mean
 from streams.reject_reasons import REASON
 
@@ -124,7 +125,7 @@ class SstdEvaluator(Evaluator):
         schedule = self._schedule
         if schedule is None and context.plan is not None:
             schedule = PlanSchedule(context.plan, context.window, context.kept_ms)
-        self._probes = QueryBatch.empty()
+        self._probes = PassingQueries()
         self._completeness = None
         if self._terms is not None:
             self._completeness = Completeness(self._terms, context.index, context.metric, schedule)
@@ -144,7 +145,7 @@ class SstdEvaluator(Evaluator):
     def restore(self, state: State) -> None:
         """Take over a snapshot; where it was divided anew, older objects may be anywhere."""
         super().restore(state)
-        self._probes = state["probes"]
+        self._probes.insert(state["probes"])
         if self._completeness is not None and "divided_in_mid_round" in state and self._watermark is not None:
             self._completeness.look_again(self._watermark)
 
@@ -153,23 +154,33 @@ class SstdEvaluator(Evaluator):
         for radii in inputs.batches("radii"):
             self._mixed.bind(radii.column("number"), radii.column("bound"))
         super().execute_epoch(epoch, inputs, emit)
-        if len(self._probes) or inputs.batches("probes"):
-            self._probe([self._probes, *inputs.batches("probes")], epoch, emit)
+        for probes in inputs.batches("probes"):
+            self._probes.insert(probes)
+        if len(self._probes):
+            self._probe(inputs, epoch, emit)
         for why in self._kept.refusals:
             self._context.count(f"{REASON}not answered, because {why}"[:MAX_REASON], 1)
         self._kept.refusals.clear()
 
-    def _probe(self, probes: list[QueryBatch], epoch: Epoch, emit: Emitter) -> None:
-        """Say how far the first phase of snapshots reaches, once all objects up to their time are here."""
-        waiting = QueryBatch.concat(probes)
-        due = np.zeros(len(waiting), np.bool_) if epoch.watermark is None else waiting.ts < epoch.watermark
-        asked, self._probes = waiting.where(due), waiting.where(~due)
+    def _probe(self, inputs: Inputs, epoch: Epoch, emit: Emitter) -> None:
+        """Say how far the first phase of snapshots reaches, once all objects up to their time are here.
+
+        Of one that was unregistered at its own time, which has no answer, nothing is said that is a number.
+        """
+        for queries in inputs.batches("queries"):
+            over = queries.op != OP_REGISTER
+            self._probes.set_end(queries.target[over], queries.end[over])
+        waiting = self._probes.queries(self._probes.numbers())
+        complete = np.zeros(len(waiting), np.bool_) if epoch.watermark is None else waiting.ts < epoch.watermark
+        asked = waiting.where(complete)
         if len(asked):
-            emit.batch(TupleBatch(BOUND_FIELDS, (asked.number, self._kept.reach(asked))), "reach")
+            reach = np.where(asked.ts < asked.end, self._kept.reach(asked), np.nan)
+            emit.batch(TupleBatch(BOUND_FIELDS, (asked.number, reach)), "reach")
+            self._probes.remove(asked.number)
 
     def snapshot(self) -> State:
         """Return what waits for its first phase too."""
-        return {**super().snapshot(), "probes": self._probes}
+        return {**super().snapshot(), "probes": self._probes.queries(self._probes.numbers())}
 
     @classmethod
     def redistribute(cls, states: Sequence[State], division: Division) -> list[State]:

@@ -5,7 +5,7 @@ whatever evaluators it moves between. Here, and nowhere else, is decided whether
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,9 +115,9 @@ class RankedMerger(Bolt):
             # The newest list of a query is all there is to know of it.
             _, newest = np.unique(lists.number[fresh][::-1], return_index=True)
             self._send_changed(self._whole(lists.take(fresh[::-1][newest])), emit)
-        elif len(touched := np.unique(lists.number[standing & (lists.k != 0)])):
+        elif len(come := np.flatnonzero(standing & (lists.k != 0))):
             self._keep(lists.take(fresh), sender[fresh])
-            self._send_changed(self._united(touched), emit)
+            self._send_changed(self._united(lists.number[come], lists.ts[come]), emit)
         self._forget(np.unique(lists.number[standing & (lists.k == 0)]))
 
     def _pass_on(self, batches: Sequence[RankedBatch], emit: Emitter) -> bool:
@@ -172,15 +172,20 @@ class RankedMerger(Bolt):
         """Return lists that need no others to be whole, as they are passed on."""
         return lists
 
-    def _united(self, numbers: Ints) -> RankedBatch:
-        """Return the lists of queries from what all evaluators have sent of them."""
+    def _united(self, touched: Ints, times: Ints) -> RankedBatch:
+        """Return the lists of queries from what all evaluators have sent of them.
+
+        What has just come of them is as of some times, also where nothing is left of it: no list is older than that.
+        """
+        numbers, place = np.unique(touched, return_inverse=True)
+        newest = np.full(len(numbers), np.iinfo(np.int64).min)
+        np.maximum.at(newest, place, times)
+        self._last_ts = max(self._last_ts, int(times.max()))
         place, _, lists = self._partial.between(numbers << _SHIFT, (numbers + 1) << _SHIFT)
         filled, place = np.unique(place, return_inverse=True)
         merged = self._merged(place, lists, len(filled))
         empty = RankedBatch.without_items(np.delete(numbers, filled), 1, self._last_ts)
-        if len(filled):
-            self._last_ts = max(self._last_ts, int(lists.ts.max()))
-        return RankedBatch.concat([merged, empty])
+        return RankedBatch.concat([replace(merged, ts=np.maximum(merged.ts, newest[filled])), empty])
 
     def _send_changed(self, lists: RankedBatch, emit: Emitter) -> None:
         new = self._said.exchange(lists.number, fingerprints(lists, by_id=self.first_seen))
@@ -206,7 +211,7 @@ class RankedMerger(Bolt):
             radius = lists.value[lists.off[whole + 1] - 1]
             emit.batch(TupleBatch(BOUND_FIELDS, (lists.number[whole], radius)), "radii")
 
-    _last_ts: int = 0
+    _last_ts: int = np.iinfo(np.int64).min
 
     def _forget(self, numbers: Ints) -> None:
         """Forget queries that have ended."""

@@ -22,7 +22,7 @@ from operators.merging.lists import fingerprints
 from operators.needs import Need
 from operators.operator import Bolt, Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
-from operators.refilling.complete_input import CompleteInput, LateRequests, in_order
+from operators.refilling.complete_input import CompleteInput, LateRequests, in_order, united_input
 from operators.refilling.definitions import Definitions
 from operators.refilling.requests import AS_OF_NOW, LIMIT_FIELDS, Pairs, partial_answers
 from streams.batches import OP_REGISTER, ObjectBatch, QueryBatch, RankedBatch, TupleBatch, batch_fields
@@ -254,6 +254,7 @@ class TopkAggregator(Bolt):
             for name in ("later", "awaited")
         )
         changed, over = (np.concatenate([state[name] for state in states]) for name in ("changed", "over"))
+        input_ = united_input([state["input"] for state in states])
 
         def divided(task: int) -> State:
             def mine(numbers: Ints) -> NDArray[np.bool_]:
@@ -262,6 +263,7 @@ class TopkAggregator(Bolt):
 
             return {
                 **states[0],  # all have seen all objects
+                "input": input_,
                 "queries": saved_columns(queries.take(np.flatnonzero(mine(queries.number)))),
                 "lists": part_of_lists(lists, mine),
                 "said": said.snapshot(),

@@ -10,7 +10,7 @@ from operators.operator import Epoch
 from streams.batches import ObjectBatch
 from streams.columns import Ints
 
-__all__ = ["CompleteInput", "LateRequests", "in_order"]
+__all__ = ["CompleteInput", "LateRequests", "in_order", "united_input"]
 
 
 class CompleteInput:
@@ -95,3 +95,13 @@ def in_order(batches: Sequence[ObjectBatch]) -> ObjectBatch:
     if (objects.seq[1:] < objects.seq[:-1]).any():
         objects = objects.take(np.argsort(objects.seq, kind="stable"))
     return objects
+
+
+def united_input(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the state of one that has seen the query operations of several; all have seen all objects."""
+    seen = [state["last"] for state in states if state["last"] is not None]
+    return {
+        **states[0],
+        "last": max(seen, default=None),
+        "noted": np.concatenate([state["noted"] for state in states]),
+    }

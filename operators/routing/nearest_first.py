@@ -37,15 +37,19 @@ class NearestFirst:
         self.waiting = QueryBatch.concat([self.waiting, queries])
 
     def ready(self, reached: Sequence[TupleBatch]) -> QueryBatch:
-        """Return the queries whose circles have come, with these as their regions; an infinite one is none."""
+        """Return the queries whose circles have come, with these as their regions; an infinite one is none.
+
+        One that is no number is of a query that was unregistered at its own time: it is forgotten.
+        """
         if not reached or not len(self.waiting):
             return QueryBatch.empty()
         numbers, bounds = (np.concatenate([batch.column(name) for batch in reached]) for name in ("number", "bound"))
         order = np.argsort(numbers, kind="stable")
         place = np.minimum(np.searchsorted(numbers[order], self.waiting.number), len(numbers) - 1)
         here = numbers[order][place] == self.waiting.number
-        radius = bounds[order][place][here] * _WIDER
-        found, self.waiting = self.waiting.take(np.flatnonzero(here)), self.waiting.take(np.flatnonzero(~here))
+        radius = bounds[order][place] * _WIDER
+        due = here & ~np.isnan(radius)
+        found, radius, self.waiting = self.waiting.where(due), radius[due], self.waiting.where(~here)
         shape = found.shape.copy()
         shape[:, 2] = np.where(np.isfinite(radius), radius, 0.0)
         region = np.where(np.isfinite(radius), REGION_CIRCLE, REGION_NONE).astype(np.uint8)

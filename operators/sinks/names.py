@@ -1,11 +1,13 @@
 """The identifiers that users gave their queries, kept where results are written and nowhere else.
 
 Results travel by query number. A sink that writes them reads the stream ``names`` of the query spouts: numbers, identifiers and
-ends. A name is dropped some epochs after its query has ended, so that answers which were held back still find it.
+ends. A name is dropped some epochs after its query has ended, so that answers which were held back still find it. Epochs in
+which time stands still do not count: some answers wait until it goes on.
 """
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from streams.files.named_hits import NamedHits
 
 __all__ = ["KEPT_EPOCHS", "Names"]
 
-#: So many epochs after its end a query may still be named: longer than any answer is held back.
+#: So many epochs in which time goes on after its end a query may still be named: longer than any answer is held back.
 KEPT_EPOCHS = 64
 
 #: Sorted runs of ends are joined when there are so many of them.
@@ -44,6 +46,10 @@ class Names:
         self._ids = QueryIds()
         self._runs: list[tuple[Ints, Ints]] = []
         self._leaving: deque[tuple[int, Ints]] = deque()
+        #: In how many epochs time has gone on, and up to where.
+        self._steps, self._watermark = 0, -FOREVER
+        #: Who has ended and is named still, ascending, and when.
+        self._over: tuple[Ints, Ints] = (_NONE, _NONE)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -69,18 +75,47 @@ class Names:
         """Drop the names of queries that ended long enough ago."""
         if epoch.watermark is None:
             return
-        ended = [_NONE]
+        if epoch.watermark > self._watermark:
+            self._steps, self._watermark = self._steps + 1, epoch.watermark
+        ended, when = [_NONE], [_NONE]
         for place, (ends, numbers) in enumerate(self._runs):
             count = int(np.searchsorted(ends, epoch.watermark, side="right"))
             if count:
                 ended.append(numbers[:count])
+                when.append(ends[:count])
                 self._runs[place] = (ends[count:], numbers[count:])
         self._runs = [run for run in self._runs if len(run[0])]
         if any(map(len, ended)):
-            self._leaving.append((epoch.number, np.unique(np.concatenate(ended))))
-        while self._leaving and self._leaving[0][0] + KEPT_EPOCHS < epoch.number:
+            numbers, ends = np.concatenate(ended), np.concatenate(when)
+            order = np.lexsort((ends, numbers))  # of several ends of one query the smallest comes first
+            numbers, first = np.unique(numbers[order], return_index=True)
+            self._leaving.append((self._steps, numbers))
+            self._end(numbers, ends[order][first])
+        while self._leaving and self._leaving[0][0] + KEPT_EPOCHS < self._steps:
             numbers = self._leaving.popleft()[1]
             self._ids.remove(numbers[self._ids.holds(numbers)])
+            left = ~np.isin(self._over[0], numbers)
+            self._over = self._over[0][left], self._over[1][left]
+
+    def _end(self, numbers: Ints, ends: Ints) -> None:
+        """Note ends, but those of queries that had ended before."""
+        over, when = self._over
+        new = ~np.isin(numbers, over)
+        place = np.searchsorted(over, numbers[new])
+        self._over = np.insert(over, place, numbers[new]), np.insert(when, place, ends[new])
+
+    def dated(self, batch: Any) -> Any:
+        """Return results, those of queries that have ended as of their last instant at the latest.
+
+        A last list may come after the end, with the time of its epoch, and the identifier may be that of another query by
+        then, whose lists have later times.
+        """
+        over, ends = self._over
+        if not isinstance(batch, RankedBatch) or not len(batch.number) or not len(over):
+            return batch
+        place = np.minimum(np.searchsorted(over, batch.number), len(over) - 1)
+        last = np.where(over[place] == batch.number, ends[place] - 1, FOREVER)
+        return batch if (batch.ts <= last).all() else replace(batch, ts=np.minimum(batch.ts, last))
 
     def named(self, batch: Any) -> Any:
         """Return results as users see them; what is no result of a query stays as it is."""
@@ -116,10 +151,14 @@ class Names:
             "ids": self._ids.snapshot(),
             "runs": [list(run) for run in self._runs],
             "leaving": [list(entry) for entry in self._leaving],
+            "over": list(self._over),
+            "passed": [self._steps, self._watermark],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
         self._ids.restore(state["ids"])
         self._runs = [(ends, numbers) for ends, numbers in state["runs"]]
-        self._leaving = deque((epoch, numbers) for epoch, numbers in state["leaving"])
+        self._leaving = deque((step, numbers) for step, numbers in state["leaving"])
+        self._over = tuple(state["over"])
+        self._steps, self._watermark = state["passed"]

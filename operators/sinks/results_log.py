@@ -16,7 +16,7 @@ import numpy as np
 from operators.operator import Emitter, Epoch, Inputs, State, TaskContext
 from operators.redistribution import Division
 from operators.sinks.published import Published, ResultFrame, pack_results, unpack_results
-from operators.sinks.sink import NAMES_STREAM, NamingSink, in_time_order, results_in
+from operators.sinks.sink import NamingSink, results_in
 from streams.batches import CrossingBatch, HitBatch, RankedBatch
 from streams.files.result_files import result_lines
 from streams.segment_log import LogReader, LogWriter
@@ -51,11 +51,10 @@ class ResultsLogSink(NamingSink):
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Append the results of an epoch, as one frame, without those that are in the log already."""
-        self._names.apply(inputs.batches(NAMES_STREAM))
         lines: list[bytes] = []
         numbers: list[Any] = []
         frame = ResultFrame()
-        for batch in in_time_order(inputs):
+        for batch in self.results_of(epoch, inputs):
             self._context.count("results", results_in(batch))
             fresh = self._published.without(batch)
             if results_in(fresh):
@@ -65,7 +64,6 @@ class ResultsLogSink(NamingSink):
         if lines:
             self._writer().append(pack_results(frame, b"".join(lines), np.concatenate(numbers)))
             self._writer().flush()
-        self._names.drop_ended(epoch)
 
     def snapshot(self) -> State:
         """Return how long the log is, once all of that is on the disk."""

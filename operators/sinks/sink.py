@@ -22,7 +22,7 @@ __all__ = ["CollectSink", "CountSink", "ListenSink", "NamingSink", "SampleSink"]
 NAMES_STREAM = "names"
 
 
-def in_time_order(inputs: Inputs) -> Iterator[Batch]:
+def _in_time_order(inputs: Inputs, names: Names) -> Iterator[Batch]:
     """Yield one batch of each type (of tuples: for each set of fields), sorted by time where it has one."""
     alike: dict[tuple[type[Any], Any], list[Any]] = {}
     for arrival in inputs.arrivals:
@@ -31,7 +31,7 @@ def in_time_order(inputs: Inputs) -> Iterator[Batch]:
         batch = arrival.batch
         alike.setdefault((type(batch), getattr(batch, "fields", None)), []).append(batch)
     for (cls, _), batches in alike.items():
-        joined = cls.concat(batches)
+        joined = names.dated(cls.concat(batches))
         if cls is CrossingBatch:  # of one time, too, what an identifier reports has an order
             joined = joined.take(np.lexsort((joined.seq, joined.ts)))
         elif hasattr(joined, "ts") and (joined.ts[1:] < joined.ts[:-1]).any():
@@ -88,12 +88,16 @@ class NamingSink(Bolt):
 
     def execute_epoch(self, epoch: Epoch, inputs: Inputs, emit: Emitter) -> None:
         """Take the results of an epoch, in the order of time."""
-        self._names.apply(inputs.batches(NAMES_STREAM))
-        for batch in in_time_order(inputs):
+        for batch in self.results_of(epoch, inputs):
             if self.counts:
                 self._context.count("results", results_in(batch))
             self.take(batch)
+
+    def results_of(self, epoch: Epoch, inputs: Inputs) -> Iterator[Batch]:
+        """Learn names; return the results of an epoch, in the order of time."""
+        self._names.apply(inputs.batches(NAMES_STREAM))
         self._names.drop_ended(epoch)
+        return _in_time_order(inputs, self._names)
 
     def take(self, batch: Any) -> None:
         """Name the results of a batch, and write them."""

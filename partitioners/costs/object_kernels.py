@@ -26,6 +26,8 @@ __all__ = ["counts_within", "kth_distances", "list_cells", "partitioned"]
 def _cell(value: float, low: float, high: float, cells: int) -> int:
     if not value > low or cells == 1:
         return 0
+    if value >= high:  # also where all objects of a list have one coordinate
+        return cells - 1
     place = (value - low) / (high - low) * cells
     return cells - 1 if place >= cells else int(place)
 

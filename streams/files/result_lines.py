@@ -145,7 +145,7 @@ def _items(batch: AnswerBatch) -> Any:
         return names
     values = pa.array(list(map(repr, batch.value.tolist())), pa.string())
     if (counts := kind == TYPE_TERMS).any():
-        values = pc.if_else(pa.array(counts), _integers(batch.value.astype(np.int64)), values)
+        values = pc.if_else(pa.array(counts), _integers(np.where(counts, batch.value, 0.0).astype(np.int64)), values)
     pairs = pc.binary_join_element_wise("[", names, ",", values, "]", "")
     return pairs if listed.all() else pc.if_else(pa.array(listed), pairs, names)
 

@@ -264,3 +264,23 @@ def test_text_split_takes_the_smallest_increment(seed):
     for c in range(4):
         assert {w for w in range(6) if bits[w] >> c & 1} == lists[c]
         assert held[c] == pytest.approx(shares[:, sorted(lists[c])].sum(axis=1))
+
+
+@pytest.mark.parametrize("line", ["x", "y", "both"])
+def test_many_objects_on_a_line_or_at_a_point_are_counted_and_found(line):
+    """The grid of their list has no width: questions from either side, and from beyond, get what there is."""
+    count = 300
+    along = np.linspace(0.25, 0.75, count)
+    x = np.full(count, 0.5) if line in ("x", "both") else along
+    y = np.full(count, 0.5) if line in ("y", "both") else along
+    o = InitialObjects.of(x, y, np.arange(count + 1, dtype=np.int32), np.zeros(count, np.int64))
+    at = np.array([[0.1, 0.1], [0.5, 0.5], [0.9, 0.6], [0.6, 0.9]])
+    k = np.array([1, 40, 300, 300])
+    found = o.kth_distances(
+        at[:, 0], at[:, 1], np.arange(5, dtype=np.int32), np.zeros(4, np.int64), k, np.ones(4, np.bool_)
+    )
+    apart = np.sort(np.hypot(at[:, :1] - x, at[:, 1:] - y), axis=1)
+    assert found.tolist() == pytest.approx(apart[np.arange(4), k - 1].tolist())
+    rects = np.array([[0.0, 0.0, 1.0, 0.6], [0.0, 0.3, 0.6, 1.0], [0.5, 0.4, 0.9, 0.6], [0.6, 0.6, 0.9, 0.9]])
+    inside = [int(((a <= x) & (x <= c) & (b <= y) & (y <= d)).sum()) for a, b, c, d in rects.tolist()]
+    assert o.counts_within(rects, np.arange(4), None).tolist() == inside

@@ -98,7 +98,7 @@ def test_last_list_is_that_of_the_last_moment_between_records():
     """The only message leaves the window between two records, and the subscription ends before the second."""
     messages = [message("a", 0), message("without", 5) | {"keywords": []}, message("b", 100)]
     lines = hand_made("conf/skype.toml", messages, [feed("short", 0, ttl=50)])
-    assert lines == [("short", 4, ["a"]), ("short", 99, [])]
+    assert lines == [("short", 4, ["a"]), ("short", 49, [])]
 
 
 def test_message_stores_know_from_queries_too_which_time_is_complete():

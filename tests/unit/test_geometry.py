@@ -95,6 +95,14 @@ def test_bounds_of_rectangles_and_of_no_region():
     assert np.transpose(bounds).tolist() == [[1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 10.0, 10.0]]
 
 
+@pytest.mark.filterwarnings("error")
+def test_bounds_of_a_rectangle_at_a_pole_beside_a_circle_are_silent():
+    """Its numbers are no radius, whatever is reckoned with them."""
+    shape = np.array([[-170.0, -90.0, -160.0, 0.0], [0.0, 0.0, 1000.0, 0.0]])
+    low, *_ = region_bounds(np.array([REGION_RECT, REGION_CIRCLE], np.uint8), shape, GLOBE, "haversine")
+    assert low[0] == -170.0
+
+
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_bounds_of_a_circle_at_the_date_line_span_all_longitudes(side):
     """Seen from the east or from the west, what lies behind the date line is within the bounds."""

@@ -76,10 +76,19 @@ def test_merger_sends_a_list_only_when_it_is_another():
 
 
 def test_merger_stamps_an_empty_list_with_the_latest_time():
-    """A list that has become empty is no older than the one before."""
+    """A list that has become empty is as of the time when that was said, and no older than the one before."""
     merger = opened(RankedMerger())
     sent(merger, (0, ranked([(7, 6, 1, [(5, 5)])])))
-    assert [ts for _, ts, *_ in sent(merger, (0, ranked([(7, 8, 1, [])])))] == [6]
+    assert [ts for _, ts, *_ in sent(merger, (0, ranked([(7, 8, 1, [])])))] == [8]
+    sent(merger, (0, ranked([(7, 9, 1, [(6, 6)])])))
+    assert [ts for _, ts, *_ in sent(merger, (0, ranked([(7, 7, 1, [])])))] == [9]
+
+
+def test_merger_stamps_what_is_left_of_a_list_with_the_latest_time():
+    """A part that is empty now has changed the whole, which is as of that time."""
+    merger = opened(RankedMerger())
+    sent(merger, (0, ranked([(7, 6, 2, [(5, 5)])])), (1, ranked([(7, 6, 2, [(4, 4)])])))
+    assert sent(merger, (1, ranked([(7, 8, 2, [])])))[0][1] == 8
 
 
 @pytest.mark.parametrize("final", [False, True])
@@ -250,7 +259,7 @@ def test_merger_goes_on_from_its_state():
     again.restore(unpack_state(pack_state(merger.snapshot())))
     assert sent(again, (0, ranked([(7, 7, 2, [(1, 1)])]))) == []
     assert short(sent(again, (1, ranked([(7, 7, 2, [(2, 2)])])))) == [(7, [2, 1])]
-    assert [ts for _, ts, *_ in sent(again, (1, ranked([(8, 9, 2, [])])))] == [7]
+    assert [ts for _, ts, *_ in sent(again, (1, ranked([(8, 9, 2, [])])))] == [9]
 
 
 @pytest.mark.parametrize("replanned", [False, True])

@@ -40,11 +40,14 @@ rounds = st.lists(
 @settings(max_examples=200)
 @given(rounds, st.integers(1, 4), st.integers(1, 3))
 def test_names_are_those_of_a_dict(drawn, kept, most_runs):
-    """A name is known from when it is sent until some epochs after the watermark has passed its lowest end."""
+    """A name is known from when it is sent until some epochs after the watermark has passed its lowest end.
+
+    Only those count in which the watermark moves on.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "KEPT_EPOCHS", kept)
         patch.setattr(module, "_MOST_RUNS", most_runs)
-        held, known, gone_at, watermark, used = Names(), {}, {}, 0, set()
+        held, known, gone_at, watermark, used, steps = Names(), {}, {}, -1, set(), 0
         for epoch, (rows, step, save) in enumerate(drawn):
             rows = [(n, f"q{n}", end) for n, end in rows if n in known or n not in used]
             if rows:
@@ -53,12 +56,13 @@ def test_names_are_those_of_a_dict(drawn, kept, most_runs):
                 known[n] = min(known.get(n, FOREVER), end)
                 used.add(n)
             assert names_of(held, *sorted(known)) == [f"q{n}" for n in sorted(known)]
-            watermark += step
+            step += watermark < 0
+            watermark, steps = watermark + step, steps + (step > 0)
             held.drop_ended(Epoch(epoch, watermark))
             for n, end in known.items():
                 if end <= watermark:
-                    gone_at.setdefault(n, epoch)
-            for n in [n for n, at in gone_at.items() if at + kept < epoch and n in known]:
+                    gone_at.setdefault(n, steps)
+            for n in [n for n, at in gone_at.items() if at + kept < steps and n in known]:
                 del known[n]
             assert len(held) == len(known)
             if save:
@@ -72,9 +76,10 @@ def test_names_are_kept_for_answers_that_were_held_back():
     held = Names()
     held.apply([told((1, "a", 5), (2, "b", FOREVER))])
     for epoch in range(KEPT_EPOCHS + 1):
-        held.drop_ended(Epoch(epoch, 5))
+        for _ in range(9):  # time stands still, and what is held back waits until it goes on
+            held.drop_ended(Epoch(epoch, 5 + epoch))
         assert names_of(held, 2, 1) == ["b", "a"]
-    held.drop_ended(Epoch(KEPT_EPOCHS + 1, 5))
+    held.drop_ended(Epoch(KEPT_EPOCHS + 1, 6 + KEPT_EPOCHS))
     assert len(held) == 1
     with pytest.raises(RunError, match=r"query number 1, whose identifier no spout has sent; .* a stream 'names'"):
         names_of(held, 2, 1)
@@ -88,7 +93,28 @@ def test_names_stay_while_the_watermark_is_not_known_or_below_the_end():
     held.drop_ended(Epoch(1, 4))
     assert held.snapshot()["leaving"] == []
     held.drop_ended(Epoch(2, 5))
-    assert [entry[0] for entry in held.snapshot()["leaving"]] == [2]
+    assert [numbers.tolist() for _, numbers in held.snapshot()["leaving"]] == [[1]]
+
+
+def lists_at(*lines):
+    """Return empty lists: (number, time)."""
+    numbers, times = (np.array(column) for column in zip(*lines, strict=True))
+    return RankedBatch.without_items(numbers, 1, times, TYPE_TOPK)
+
+
+def test_lists_of_queries_that_have_ended_are_of_a_time_when_they_lived():
+    """Also where that comes to light long after, and the run was cut meanwhile; others keep their times."""
+    held = Names()
+    held.apply([told((1, "a", 5), (2, "b", FOREVER), (3, "c", 9), (4, "d", 50)), told((4, "d", 7))])
+    lists = lists_at((4, 8), (1, 3), (2, 8), (3, 8), (1, 8))
+    assert held.dated(lists).ts.tolist() == [8, 3, 8, 8, 8]
+    held.drop_ended(Epoch(0, 8))
+    again = Names()
+    again.restore(unpack_state(pack_state(held.snapshot())))
+    for names in (held, again):
+        assert names.dated(lists).ts.tolist() == [6, 3, 8, 8, 4]
+        names.drop_ended(Epoch(1, 90))
+        assert names.dated(lists_at((3, 90), (4, 90), (2, 90))).ts.tolist() == [8, 6, 90]
 
 
 def test_named_results_are_what_users_see():

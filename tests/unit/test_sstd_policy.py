@@ -421,6 +421,13 @@ def test_evaluators_count_objects_and_queries_by_leaf():
     assert [c.tolist() for c in reporter.report(plan).columns] == [c.tolist() for c in again.report(plan).columns]
 
 
+def test_a_worker_without_leaves_reports_what_it_was_asked():
+    """Its leaves have moved away; questions about what came before still come."""
+    core = Core(ranges([]), replace(ranges([[0.05, 0.05, 0.1, 0.1]]), continuous=np.array([False])))
+    (report,) = leaves_from_batch(make_reporter(StatisticsRequest("leaves"), 1, core).report(root(1)))
+    assert report.leaf.tolist() == []
+
+
 def test_evaluators_follow_a_part_of_very_many_queries(monkeypatch):
     """Each of those that are followed stands for several; what is counted stays about the same."""
     monkeypatch.setattr(followed_queries, "_FOLLOWED", 100)

@@ -121,7 +121,7 @@ class LeafReporter:
         self._kept = self._kept * (1 - 1 / _KEPT) + self._arrived
         leaf = np.flatnonzero(plan.unit_worker == self._worker)
         queries = self._queries(plan)
-        if len(self._asked) and self._age % _SLOWLY == 0:
+        if len(leaf) and len(self._asked) and self._age % _SLOWLY == 0:
             self._covered[leaf] = [share for share, _ in self._asked_at(plan, leaf)]
         self._age += 1
         if self._pairing:

@@ -151,11 +151,13 @@ class TopkLists:
         lists = self._listed(ended[good], *self._buffers.lists(slots[good]))
         self._buffers.close(slots[filled])
         self.fresh = without(self.fresh, ended)
-        rest = ~good
+        empty = ended[~good]
+        nothing = self._listed(empty, np.zeros(len(empty) + 1, np.int64), _NONE, np.empty(0))
+        self.final = RankedBatch.concat([self.final, lists, nothing])
+        # One that ends as it begins lives at no instant, and lists nothing.
+        rest = ~good & (self._table.starts_of(slots) < ends)
         count = int(rest.sum())
         k = self._k(ended[rest])
-        empty = self._listed(ended[rest], np.zeros(count + 1, np.int64), _NONE, np.empty(0))
-        self.final = RankedBatch.concat([self.final, lists, empty])
         return Wanted(
             ended[rest],
             k,
