@@ -20,8 +20,8 @@ Number = TypeVar("Number", np.int64, np.float64)
 #: So many boxes name places at most; more are one that encloses them.
 _MOST_BOXES = 64
 
-#: So many pairs of a box that is gone and one that has come are looked at.
-_MOST_PAIRS = 1 << 20
+#: So many pairs of a box that is gone and one that has come are looked at; so many boxes of leaves that are gone or have come.
+_MOST_PAIRS, _MOST_LEAVES = 1 << 20, 1 << 11
 
 
 def moved_places(old: Plan, new: Plan) -> Floats | None:
@@ -56,21 +56,36 @@ def _places_of(old: GridPlan, new: GridPlan) -> Floats:
 def _places_of_leaves(old: QtTreePlan, new: QtTreePlan) -> Floats:
     """Return the boxes of leaves with other workers; beyond the edges of the space its outermost leaves count.
 
-    Leaves that are divided by text share a box, and together have several workers.
+    Leaves that are divided by text share a box, and together have several workers. A child of a textual node that is divided by
+    place has boxes within that one: some have come then, and none is gone.
     """
     before, after = _workers_of_boxes(old), _workers_of_boxes(new)
     gone = [box for box, workers in before.items() if after.get(box) != workers]
     come = [box for box, workers in after.items() if before.get(box) != workers]
     changed, others = (np.array(boxes).reshape(-1, 4) for boxes in (gone, come))
-    if len(gone) * len(come) <= _MOST_PAIRS:
-        differs = np.array([[before[a] != after[b] for b in come] for a in gone], np.bool_).reshape(
-            len(gone), len(come)
-        )
-        giver, taker = np.nonzero(differs)
-        low = np.maximum(changed[giver, :2], others[taker, :2])
-        high = np.minimum(changed[giver, 2:], others[taker, 2:])
-        changed = np.hstack([low, high])[(low < high).all(1)]
-    return _few(changed)
+    if len(gone) + len(come) > _MOST_LEAVES:
+        return _few(np.vstack([changed, others]))
+    differs = np.array([[before[a] != after[b] for b in come] for a in gone], np.bool_).reshape(len(gone), len(come))
+    giver, taker = np.nonzero(differs)
+    low = np.maximum(changed[giver, :2], others[taker, :2])
+    high = np.minimum(changed[giver, 2:], others[taker, 2:])
+    shared = np.hstack([low, high])[(low < high).all(1)]
+    return _few(np.vstack([shared, _beyond(changed, others), _beyond(others, changed)]))
+
+
+def _beyond(boxes: Floats, others: Floats) -> Floats:
+    """Return the boxes of which others, together, leave something uncovered."""
+    both = np.vstack([boxes, others])
+    x, y = np.unique(both[:, ::2]), np.unique(both[:, 1::2])
+    covered = np.zeros((len(x), len(y)), np.bool_)
+    places = [
+        np.column_stack([np.searchsorted(x, part[:, ::2]), np.searchsorted(y, part[:, 1::2])])
+        for part in (boxes, others)
+    ]
+    for x0, x1, y0, y1 in places[1].tolist():
+        covered[x0:x1, y0:y1] = True
+    whole = [bool(covered[x0:x1, y0:y1].all()) for x0, x1, y0, y1 in places[0].tolist()]
+    return boxes[~np.array(whole, np.bool_)]
 
 
 def _workers_of_boxes(plan: QtTreePlan) -> dict[tuple[float, ...], frozenset[int]]:

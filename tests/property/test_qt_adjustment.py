@@ -50,16 +50,21 @@ def _points(seed):
 
 @pytest.mark.parametrize("name", TREES)
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), most=st.sampled_from([64, 1]))
-def test_moved_places_of_trees_hold_every_query_whose_workers_change(name, seed, most):
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    bound=st.sampled_from([("_MOST_BOXES", 64), ("_MOST_BOXES", 1), ("_MOST_LEAVES", 2)]),
+)
+def test_moved_places_of_trees_hold_every_query_whose_workers_change(name, seed, bound):
     """Whatever is split, merged and moved: what touches none of the boxes has the same workers."""
     rng = np.random.default_rng(seed)
     old = PLANS[name][4]
+    for _ in range(int(rng.integers(0, 6))):
+        old = random_change(old, rng)
     new = old
     for _ in range(int(rng.integers(1, 4))):
         new = random_change(new, rng)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_MOST_BOXES", most)
+        patch.setattr(module, *bound)
         module._places_of_leaves.cache_clear()
         boxes = moved_places(old, new)
     shape = _regions(seed)
@@ -127,6 +132,21 @@ def test_moved_places_are_those_of_leaves_with_another_worker():
     finite = np.where(np.isinf(moved_places(plan, given_away)), 0.0, moved_places(plan, given_away))
     assert np.where(finite == 0.0, made.leaf_box[-1], finite).tolist() == [made.leaf_box[-1].tolist()]
     assert moved_places(plan, PLANS["kd"][4]) is None
+
+
+def test_leaf_that_is_divided_by_text_and_then_by_place_leaves_its_box_to_others():
+    """The box of the textual node stays with its other children, with the same workers; quarters within it have come."""
+    textual = split_by_text(PLANS["quadtree"][4], 0, ASKED)
+    leaves = textual.leaves
+    old = textual.with_units([0, leaves - 3, leaves - 2, leaves - 1], np.array([0, 1, 0, 1]))
+    new = split_by_space(old, leaves - 1)
+    new = new.with_units([new.leaves - 1], [3])
+    x, y = new.leaf_box[-1].reshape(2, 2).mean(0)
+    before, after = (
+        plan.route_regions(Regions.of(tuple(np.array([[x], [y], [x], [y]]))))[1].tolist() for plan in (old, new)
+    )
+    assert (before, after) == ([0, 1], [0, 1, 3])
+    assert any(a < x < c and b < y < d for a, b, c, d in moved_places(old, new).tolist())
 
 
 def test_adjustments_that_make_no_tree_are_refused():
