@@ -34,6 +34,7 @@ class ResultsLogSink(NamingSink):
     """
 
     single: ClassVar = True
+    adjustable: ClassVar = frozenset({"path", "segment_bytes"})  # a log may be moved
 
     path: Path
     segment_bytes: int = 64 << 20

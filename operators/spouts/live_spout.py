@@ -38,6 +38,7 @@ class LiveSpout(Spout):
     single_because: ClassVar = "follows one journal"
     addressed: ClassVar = frozenset()
     outputs: ClassVar = LIVE_STREAMS
+    adjustable: ClassVar = frozenset({"path"})  # a journal may be moved
 
     path: Path
     dynamic: bool = False

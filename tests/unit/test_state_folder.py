@@ -7,8 +7,9 @@ import pytest
 from service.engine import runnable
 from service.state_folder import StateFolder
 from streams import segment_log
-from streams.errors import InputError
+from streams.errors import DeclarationError, InputError
 from streams.segment_log import LogWriter
+from topology.checkpoints.identity import check_identity, identity_of, parallelism_of
 from topology.planning import plan_of
 from topology.toml import load_topology
 
@@ -32,6 +33,22 @@ def test_what_is_of_another_topology_is_left_as_it_is(tmp_path):
         folder.prepare(other)
     assert folder.declared() == before
     folder.prepare(load_topology(CONF / "tornado.toml", ["bolt.evaluator.parallelism=2"]))
+
+
+def test_folder_may_be_moved_but_not_get_another_plan(tmp_path):
+    """Checkpoints go by what a plan is, not by where it lies; the journal and the log may lie anywhere."""
+    topology = load_topology(CONF / "tornado.toml")
+    there, here = StateFolder(tmp_path / "there"), StateFolder(tmp_path / "here")
+    there.prepare(topology)
+    there.plan.write_bytes(b"a plan")
+    was = there.planned(there.live(topology))
+    identity, parallelism = identity_of(was), parallelism_of(was)
+    there.path.rename(here.path)
+    moved = here.planned(here.live(topology))
+    check_identity(moved, identity, parallelism, "here")
+    here.plan.write_bytes(b"another plan")
+    with pytest.raises(DeclarationError, match=r"topology\.plan is 'plan\.bin \(.*\)', it was 'plan\.bin \("):
+        check_identity(moved, identity, parallelism, "here")
 
 
 def test_a_second_service_is_refused_before_it_changes_anything(tmp_path, monkeypatch):

@@ -6,13 +6,15 @@ parallelism of components, whose states are then divided anew (`topology.checkpo
 
 import dataclasses
 import json
+import zlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from streams.errors import DeclarationError
 from topology.conversion import to_plain
 from topology.declaration import Component, Topology
-from topology.plan_request import EVALUATOR
+from topology.plan_request import EVALUATOR, is_automatic, plan_path
 from topology.references import resolve
 
 __all__ = ["check_identity", "identity_of", "parallelism_of"]
@@ -30,12 +32,22 @@ def identity_of(topology: Topology) -> dict[str, Any]:
     found["topology"]["metric"] = settings.metric or "euclidean"
     if settings.vocabulary is not None:
         found["topology"]["vocabulary"] = str(settings.vocabulary.resolve())
+    if not is_automatic(topology):
+        found["topology"]["plan"] = _plan(plan_path(topology))
     for component in topology.components:
         found.setdefault(component.kind, {})[component.name] = _component(component, topology)
     found["order"] = [component.name for component in topology.components]
     found["inject"] = {str(number): to_plain(one) for number, one in enumerate(topology.injections)}
     plain: dict[str, Any] = json.loads(json.dumps(found, default=str))  # as a manifest gives it back
     return plain
+
+
+def _plan(path: Path) -> str:
+    """Return what a plan is: where its file is says nothing of that."""
+    try:
+        return f"{path.name} ({zlib.crc32(path.read_bytes()):08x})"
+    except OSError:
+        return str(path)
 
 
 def _component(component: Component, topology: Topology) -> dict[str, Any]:
