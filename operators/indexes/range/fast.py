@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from operators.indexes.core.quanta import boxes_in_quanta, places_in_quanta
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Bounds, Found, Probe
-from operators.indexes.range import list_kernels
+from operators.indexes.range import fast_kernels, list_kernels
 from operators.indexes.range.keyed_lists import KeyedLists
 from streams.errors import DeclarationError
 
@@ -67,7 +67,7 @@ class Fast:
         slots = slots[places]
         done = 0
         while done < len(slots) or lists.state[list_kernels.STACK_TOP] > 0:
-            done = list_kernels.fast_add(
+            done = fast_kernels.fast_add(
                 done, slots, words, self._box, self._frequent, self._levels, self._levels_of, self._reach,
                 table.kw, table.pool, table.traits,
                 lists.table, lists.nodes, lists.arena, lists.free, self._stack, lists.state,
@@ -98,7 +98,7 @@ class Fast:
         stack = np.empty(2 * longest + 8, np.int32)
 
         def run(start: int, out: Slots, off: Ints, examined: Ints) -> int:
-            done: int = list_kernels.fast_probe(
+            done: int = fast_kernels.fast_probe(
                 start, objects.x, objects.y, x, y, objects.word_off, objects.words,
                 self._levels, self._levels_of, self._reach, lists.table, lists.nodes, lists.arena,
                 table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.present,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.query_table import QueryTable
 from operators.indexes.core.structure import Bounds, Found, Probe
-from operators.indexes.range import list_kernels
+from operators.indexes.range import gi2_kernels
 from operators.indexes.range.keyed_lists import KeyedLists
 from partitioners.grids.fine_grid import FineGrid
 from streams.errors import DeclarationError
@@ -55,7 +55,7 @@ class GI2:
         slots, span = slots[places], np.ascontiguousarray(span[places])
         done = 0
         while done < len(slots):
-            done = list_kernels.gi2_add(
+            done = gi2_kernels.gi2_add(
                 done, slots, words, span, side, self._most_cells,
                 lists.table, lists.nodes, lists.arena, lists.free, lists.state,
             )  # fmt: skip
@@ -82,7 +82,7 @@ class GI2:
         runs = lists.runs if len(keys) <= len(lists.runs) else np.empty((len(keys), 4), np.int32)
 
         def run(start: int, out: Slots, off: Ints, examined: Ints) -> int:
-            done: int = list_kernels.gi2_probe(
+            done: int = gi2_kernels.gi2_probe(
                 start, objects.x, objects.y, cell, side, objects.word_off, objects.words,
                 lists.table, lists.nodes, lists.arena, lists.state,
                 table.shape, table.traits, table.kw, table.pool, table.metric == "haversine", lists.present,

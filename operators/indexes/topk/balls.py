@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from operators.indexes.core.growth import grown
 from operators.indexes.knn.blocks import BLOCK_CLASSES
+from operators.indexes.topk import ball_filing, ball_memory, ball_probe
 from operators.indexes.topk import ball_kernels as kernels
-from operators.indexes.topk import ball_memory, ball_probe
 from operators.indexes.topk.frame import frame_of
 from operators.indexes.topk.scored_pairs import PROBE_BITS, Columns, KnownMessages, Verifier, known_messages
 from operators.indexes.topk.scored_table import INLINE, ScoredTable, X, Y
@@ -105,7 +105,7 @@ class Balls:
         self._reserve()
         while not ball_memory.open_rows(slots, self._table.parts, self._places, self._more, self._free, self._state):
             self._more = grown(self._more, 2 * len(self._more) + 64 * len(slots) + 1024)
-        self._until_done(kernels.add, slots)
+        self._until_done(ball_filing.add, slots)
 
     def _reserve(self) -> None:
         room, words = len(self._table.lines), self._table.words.top
@@ -154,13 +154,13 @@ class Balls:
 
     def discard(self, slots: Slots) -> None:
         """Take subscriptions out."""
-        kernels.discard(slots, self._rows, self._pool, self._due)
+        ball_filing.discard(slots, self._rows, self._pool, self._due)
         ball_memory.close_rows(slots, self._table.parts, self._places, self._more, self._free)
         self._refresh()
 
     def retune(self, slots: Slots) -> None:
         """Give balls their new radii; what is filed follows `filing` of the table."""
-        self._until_done(kernels.retune, slots, self._due)
+        self._until_done(ball_filing.retune, slots, self._due)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -174,7 +174,7 @@ class Balls:
         count = 1 + int(np.searchsorted(sizes[1:], REFRESHED))
         queue, self._waiting = self._waiting[:count], self._waiting[count:]
         done = np.zeros(1, np.int64)
-        while not kernels.refresh(done, queue, self._rows, self._pool, self._scratch):
+        while not ball_filing.refresh(done, queue, self._rows, self._pool, self._scratch):
             self._make_room()
         if state[kernels.BALLS_LOST] > state[kernels.BALLS_TOP] // LOST_SHARE + 4096:
             self._squeeze(0, 0)
