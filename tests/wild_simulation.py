@@ -260,7 +260,7 @@ def resumed(topology, folder, seed):
 def simulate_wild(folder, name, seed, mode, *, indexes=True):
     """Run a seed; raise `AssertionError` with what is wrong. Without `indexes` those that are declared stay."""
     for draw in range(MOST_DRAWS):
-        rng, own = random.Random(f"{name} {seed} {draw}"), folder / str(draw)
+        rng, own = random.Random(f"{name} {seed} {mode} {draw}"), folder / str(draw)
         own.mkdir()
         with no_disk_to_wait_for():
             try:
