@@ -68,6 +68,9 @@ QUESTIONS = {
 #: Evaluators whose objects have states.
 DYNAMIC = ("dynamic-evaluator", "fence-evaluator")
 
+#: Evaluators whose lists move with their queries, where there is a balancer.
+MOVING_LISTS = ("topk-evaluator", "dynamic-evaluator")
+
 # Tables of settings: a key, and what it is drawn from; None leaves it as it is declared.
 
 EVERYWHERE = {
@@ -191,7 +194,8 @@ def write_wild_inputs(rng, scene, folder, topology, settings):
 
     - Over windows, which of several objects of one identifier a topk query lists is nowhere defined.
     - With two_phase, a snapshot is answered an epoch later, when its identifier may be another query's already.
-    - A topk query that is replaced while it moves may have its last line behind lines of the new one (docs/semantics.md).
+    - A query that is replaced just when it moves may have its last line behind lines of the new one (docs/semantics.md). Where
+      whole lists move with their queries, identifiers are not used again.
     """
     operators = {c.name: c.operator for c in topology.components}
     evaluator, kinds, times = (
@@ -211,7 +215,7 @@ def write_wild_inputs(rng, scene, folder, topology, settings):
         rng.choice([1, 10, 30, 30, 40, 40]),
         kinds,
         longest=settings.get("bolt.evaluator.keep_ms"),
-        names_again=not (evaluator == "topk-evaluator" and "balancer" in operators),
+        names_again=not (evaluator in MOVING_LISTS and "balancer" in operators),
         snapshots_again=not settings.get("bolt.router.two_phase"),
     )
     return write_lines(folder / "objects.jsonl", objects), write_lines(folder / "queries.jsonl", queries)
