@@ -106,11 +106,11 @@ def written_at_once(most_bytes=None):
         yield
 
 
-def killed_run(topology, folder, epochs, *, torn=b"", resume=None, seed=0, most_bytes=None):
+def killed_run(topology, folder, epochs, *, torn=b"", resume=None, seed=0, most_bytes=None, **options):
     """Run until so many epochs are complete, or a checkpoint is half written, then lose all but the files.
 
     What sinks had not handed to the system is lost too, and `torn` bytes may stand behind what they had. Return whether
-    it came so far.
+    it came so far. Other `options` are those of `run`.
     """
     seen, kept = [], folder.with_name(folder.name + "-killed")
 
@@ -126,7 +126,7 @@ def killed_run(topology, folder, epochs, *, torn=b"", resume=None, seed=0, most_
     before = LocalRuntime._close
     try:
         with written_at_once(most_bytes), mock.patch.object(LocalRuntime, "_close", keep):
-            run(topology, scheduler_seed=seed, delays=True, on_progress=after, resume=resume)
+            run(topology, scheduler_seed=seed, delays=True, on_progress=after, resume=resume, **options)
     except KilledError:
         shutil.rmtree(folder)
         shutil.move(kept, folder)

@@ -254,12 +254,12 @@ def no_disk_to_wait_for():
 class Turns:
     """Counts turns of the scheduler, and ends a run that would never end."""
 
-    def __init__(self):
-        self.count = 0
+    def __init__(self, most=MOST_TURNS):
+        self.count, self._most = 0, most
 
     def __call__(self):
         self.count += 1
-        assert self.count <= MOST_TURNS, f"the run has not ended after {MOST_TURNS} turns"
+        assert self.count <= self._most, f"the run has not ended after {self._most} turns"
         return False
 
 
@@ -274,7 +274,10 @@ def most_turns(topology, epochs):
 
 
 #: Components that may have any number of tasks.
-PARALLEL = ("router", "query-router", "evaluator", "merger", "terms", "messages", "aggregator")
+PARALLEL = (
+    "router", "query-router", "evaluator", "merger", "terms", "messages", "aggregator", "topk-router", "topk-evaluator",
+    "topk-merger",
+)  # fmt: skip
 
 
 def otherwise_parallel(topology, seed):
@@ -340,11 +343,16 @@ def simulate(folder, name, seed, mode):
         if name in LATEST:
             assert not (wrong := wrong_lines(topology, lines)), wrong
         else:
-            comparison = compare(oracle_of(topology), lines)
-            assert comparison.ok, explain(comparison)
+            assert_right(topology, lines)
     assert counted(read_results(results)) == counted(collected), "the results file is not what was collected"
     assert not given_up - counted(collected), "a run that gave up had committed what is wrong, or twice"
     return outcome
+
+
+def assert_right(topology, lines):
+    """Hold the lines of a run against the definition."""
+    comparison = compare(oracle_of(topology), lines)
+    assert comparison.ok, explain(comparison)
 
 
 def counted(lines):

@@ -1,4 +1,7 @@
-"""Many seeds of `fault_simulation` on all cores (``make simulate SEEDS=1000``); a failing one is told with its replay."""
+"""Many seeds of `fault_simulation` and `wild_simulation` on all cores (``make simulate SEEDS=1000``).
+
+A failing one is told with its replay.
+"""
 
 import argparse
 import concurrent.futures
@@ -19,12 +22,13 @@ REPLAY = "python tests/simulate.py --topology {name} --mode {mode} --first {seed
 def attempt(case):
     """Simulate one seed; return nothing, or what went wrong."""
     from fault_simulation import simulate  # once a process: kernels are compiled, or loaded, there
+    from wild_simulation import WILD_MODES, simulate_wild
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     name, seed, mode = case
     folder = Path(tempfile.mkdtemp(prefix="simulate-"))
     try:
-        simulate(folder, name, seed, mode)
+        (simulate_wild if mode in WILD_MODES else simulate)(folder, name, seed, mode)
     except Exception:  # whatever it is, the other seeds go on
         return traceback.format_exc(limit=-6)
     finally:
@@ -39,25 +43,30 @@ def say(text):
 
 
 def parsed(arguments):
-    """Read the command line."""
+    """Read the command line; return it, and (name, mode) of what is to be simulated."""
     from fault_simulation import MODES, TOPOLOGIES
+    from wild_simulation import WILD_MODES, WILD_TOPOLOGIES
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="so many seeds of each topology and mode")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--topology", choices=list(TOPOLOGIES), action="append", help="only this one")
-    parser.add_argument("--mode", choices=MODES, action="append")
+    parser.add_argument("--mode", choices=[*MODES, *WILD_MODES], action="append", help="only this one")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no seed after this time")
     given = parser.parse_args(arguments)
-    return given, given.topology or list(TOPOLOGIES), given.mode or list(MODES)
+    names, modes = given.topology or list(TOPOLOGIES), given.mode or [*MODES, *WILD_MODES]
+    pairs = [(name, mode) for name in names for mode in modes if mode in MODES or name in WILD_TOPOLOGIES]
+    if not pairs:
+        parser.error(f"only the shipped topologies are run in the modes {' and '.join(WILD_MODES)}")
+    return given, pairs
 
 
 def main(arguments=None):
     """Run all seeds; return how many failed."""
-    given, names, modes = parsed(arguments)
+    given, pairs = parsed(arguments)
     deadline = time.monotonic() + given.minutes * 60
     seeds = range(given.first, given.first + given.seeds)
-    cases = [(name, seed, mode) for seed in seeds for name in names for mode in modes]
+    cases = [(name, seed, mode) for seed in seeds for name, mode in pairs]
     done = failed = 0
     workers = min(len(cases), os.cpu_count() or 1)
     with concurrent.futures.ProcessPoolExecutor(max(workers, 1)) as pool:

@@ -10,8 +10,9 @@ from topology.amendments import with_source
 WORDS = ["tea", "rice", "soup", "cake", "wine"]
 SQUARE = "topology.space=[0.0, 0.0, 1.0, 1.0]"
 
-#: Plans under which an object is kept by one evaluator.
-KEEPING = ("qt-tree", "quadtree", "text-tree", "kd", "kdt-tree", "uniform", "replicate")
+#: Plans under which an object is kept by one evaluator; keyword lists of trees learn.
+TREES = ("qt-tree", "quadtree", "text-tree")
+KEEPING = (*TREES, "kd", "kdt-tree", "uniform", "replicate")
 
 #: How long objects are kept where they are not kept for ever: as long as the longest window.
 KEEP_MS = 12
@@ -88,7 +89,7 @@ def random_sstd_topology(folder, seed):
     last, keep = rng.choice([20, 60]), rng.choice([0, KEEP_MS])
     objects, queries = write_sstd_inputs(folder, rng, objects=70, queries=30, last_ts=last, forever=keep == 0)
     kind = rng.choice(KEEPING)
-    tree = kind in ("qt-tree", "quadtree", "text-tree")
+    tree = kind in TREES
     policy = rng.choice(["random", "sstd"]) if tree else "random"
     settings = [
         SQUARE,
