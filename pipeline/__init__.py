@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 __all__ = [
+    "KINDS",
     "MovingSpec",
     "WorkloadSpec",
     "build_plan",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "KINDS": "pipeline.workload_spec",
     "MovingSpec": "pipeline.moving_objects",
     "WorkloadSpec": "pipeline.workload_spec",
     "build_plan": "pipeline.plans",

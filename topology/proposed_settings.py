@@ -25,28 +25,11 @@ from streams.timestamps import TimeForm, read_time
 from streams.vocabulary import Encoder
 from topology.amendments import columns_in
 from topology.first_records import FIRST_RECORDS, Records, first_json, first_records, head_made_over, leaves
+from topology.likely_names import is_likely
 from topology.likely_times import can_be_times, is_clock, is_days, likely_times, must_be_times, other_reading
 
 __all__ = ["missing_columns", "proposed", "usable", "wordless"]
 
-#: Words in the name of a column that make it likely for a field.
-_LIKELY = {
-    "id": ("id", "no", "nr", "number", "key", "uuid", "guid"),
-    "ts": (
-        "ts", "time", "timestamp", "date", "datetime", "when", "epoch", "created", "occurred", "reported", "start", "at",
-        "zeit", "datum", "horodatage", "heure", "fecha", "hora",
-    ),
-    "lon": ("lon", "lng", "long", "longitude", "longitud", "east", "laenge", "länge"),
-    "lat": ("lat", "latitude", "latitud", "north", "breite"),
-    "text": (
-        "text", "title", "headline", "subject", "body", "description", "desc", "message", "msg", "content", "narrative",
-        "comment", "comments", "remarks", "summary", "caption", "details", "note", "notes", "titel", "beschreibung", "titre",
-        "texte", "détails", "título", "texto", "descripción",
-    ),
-    "name": ("name", "label"),
-    "x": ("x", "easting", "east", "rechtswert"),
-    "y": ("y", "northing", "north", "hochwert"),
-}  # fmt: skip
 _DEGREES = {"lon": 180.0, "lat": 90.0}
 
 #: A space for places in any plane.
@@ -54,8 +37,6 @@ _EVERYWHERE = Rect(-1e12, -1e12, 1e12, 1e12)
 
 #: A column is of degrees where this share of what stands in it is.
 _NEARLY_ALL = 0.9
-
-_WORDS = re.compile(r"[A-Z]?[a-zà-ÿ]+|[A-Z]+(?![a-z])|[0-9]+")
 
 #: A column whose texts have so many words on average is prose, whatever it is called.
 _PROSE_WORDS = 4
@@ -351,7 +332,7 @@ def _words_of(free: Sequence[str], values: Mapping[str, Sequence[Any]]) -> dict[
 def _named(name: str, field: str) -> bool:
     if field in _DEGREES and re.search(r"coordinates\.[01]$", name):
         return name.endswith("0") == (field == "lon")
-    return any(word.casefold() in _LIKELY[field] for word in _WORDS.findall(name))
+    return is_likely(name, field)
 
 
 def _is_degrees(field: str) -> Any:

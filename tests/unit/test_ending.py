@@ -16,6 +16,7 @@ print("this is not reached")
 
 
 def test_temporary_folders_go_where_the_process_is_terminated(tmp_path):
+    """As at any other end; the process still says what it was ended by."""
     program = TERMINATED.format(folder=str(tmp_path))
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parents[2]

@@ -52,6 +52,7 @@ def test_folder_may_be_moved_but_not_get_another_plan(tmp_path):
 
 
 def test_a_second_service_is_refused_before_it_changes_anything(tmp_path, monkeypatch):
+    """The lock is the first thing that is taken, and is free again afterwards."""
     monkeypatch.setattr(segment_log, "LOCK_SECONDS", 0.05)
     with (
         StateFolder(tmp_path).held(),
@@ -64,6 +65,7 @@ def test_a_second_service_is_refused_before_it_changes_anything(tmp_path, monkey
 
 
 def test_another_number_of_evaluators_gets_a_plan_of_its_own(tmp_path):
+    """A plan is for so many workers."""
     folder = StateFolder(tmp_path)
     for evaluators in (4, 3):
         few = ["topology.partitioner.sample=100", f"bolt.evaluator.parallelism={evaluators}"]

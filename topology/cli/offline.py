@@ -145,9 +145,8 @@ def workload(
 ) -> None:
     """Make a query file from a data set as the papers do."""
     import pipeline
-    from pipeline.workload_spec import KINDS
 
-    if kind is not None and kind not in (kinds := (*KINDS, "moving")):
+    if kind is not None and kind not in (kinds := (*pipeline.KINDS, "moving")):
         raise DeclarationError(f"--type {kind}: expected one of {', '.join(kinds)}{did_you_mean(kind, kinds)}")
     given = {
         "type": kind, "count": count, "keywords": _pair(keywords, "--keywords", int), "side": region, "area": area,
