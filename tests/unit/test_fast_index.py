@@ -6,7 +6,8 @@ import numpy as np
 from range_model import PlainObject, PlainQuery, object_batch, pairs_of, query_batch
 
 from operators.indexes import make_range_index
-from operators.indexes.range.list_kernels import DESCENDED, LENGTH, MARKS, NODES_TOP, TRIE
+from operators.indexes.range.fast_kernels import DESCENDED, TRIE
+from operators.indexes.range.list_kernels import LENGTH, MARKS, NODES_TOP
 from streams.geometry import REGION_RECT, Rect
 
 SPACE = Rect(0.0, 0.0, 1.0, 1.0)

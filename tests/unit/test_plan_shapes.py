@@ -19,6 +19,7 @@ BOXES = np.array([[0, 0, 0, 0], [1, 0, 4, 0], [5, 0, 7, 0]])
 def shapes(plan):
     header, columns = decode_frame(plan_shapes.plan_frame(plan, 7, 1.23456))
     off, worker = columns["off"].tolist(), columns["worker"].tolist()
+    assert off[-1] == len(worker)
     workers = [worker[first:last] for first, last in pairwise(off)]
     return header, columns["box"].reshape(-1, 4).tolist(), workers, columns["textual"].tolist()
 

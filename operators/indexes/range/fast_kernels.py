@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from operators.indexes.range.list_kernels import (
     BASE,
-    DESCENDED,
     LENGTH,
     MARKS,
     STACK_TOP,
-    TRIE,
     _append,
     _close,
     _find,
@@ -33,6 +31,9 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 Boxes = NDArray[np.uint16]
 Bits = NDArray[np.uint64]
+
+#: Marks of nodes: queries that may go deeper into the pyramid do; queries with a further keyword are in a trie.
+DESCENDED, TRIE = 1, 2
 
 
 @kernel

@@ -27,8 +27,6 @@ Bits = NDArray[np.uint64]
 NODES_TOP, ARENA_TOP, NEED_ARENA, STACK_TOP, EVERYWHERE = range(5)
 STATE_SIZE = 5
 LENGTH, BASE, CAPACITY, MARKS = range(4)
-#: Marks of FAST's nodes: queries that may go deeper into the pyramid do; queries with a further keyword are in a trie.
-DESCENDED, TRIE = 1, 2
 #: Nodes that filing one query may add at most: at the top, on the level of its size, and two in the trie below.
 MOST_NEW_NODES = 4
 #: Candidates whose rows are asked for ahead of time; objects that go through the stages together.
